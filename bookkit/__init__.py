@@ -1,0 +1,1 @@
+"""The tool that builds an executable book: text to modules, notebooks, figures and pages."""
