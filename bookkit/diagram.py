@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import mermaidx
+import mermaidx  # type: ignore[import-untyped]
 
 from bookkit import svg
 
@@ -45,7 +45,9 @@ THEME = {
     "labelBoxBorderColor": "#8a9099",
     "labelTextColor": TEXT,
     "loopTextColor": TEXT,
+    "sequenceNumberColor": "#ffffff",
 }
+OPAQUE_LABELS = ".edgeLabel rect, .edgeLabel .background { opacity: 1; fill: #ffffff; }"
 OWN_ID = "my-svg"  # mermaidx calls every picture so
 COORDINATES = re.compile(
     r'(?<=\s)(d|points|transform|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|dx|dy|width|height|viewBox)="([^"]*)"'
@@ -78,17 +80,19 @@ def _config() -> dict[str, Any]:
         "handDrawnSeed": 1,
         "deterministicIds": True,
         "themeVariables": THEME,
+        "themeCSS": OPAQUE_LABELS,
         "fontFamily": FONT,
         "flowchart": {"htmlLabels": False},
         "class": {"htmlLabels": False},
         "state": {"htmlLabels": False},
+        "sequence": {"mirrorActors": False, "height": 44, "width": 132, "messageMargin": 38},
         "journey": {"textPlacement": "tspan"},
         "timeline": {"textPlacement": "tspan"},
     }
 
 
 def _tidy(drawn: str) -> str:
-    """A picture of fixed size, with coordinates to a hundredth of a pixel and no leftovers of the renderer."""
+    """A picture of fixed size, coordinates to a hundredth of a pixel, without the renderer's leftovers."""
     drawn = re.sub(r'\sdata-points="[^"]*"', "", drawn)
     drawn = COORDINATES.sub(lambda found: f'{found[1]}="{LONG_DECIMAL.sub(_hundredth, found[2])}"', drawn)
     _, _, width, height = re.search(r'viewBox="([^"]*)"', drawn)[1].split()  # type: ignore[index]

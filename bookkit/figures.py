@@ -4,8 +4,8 @@
     figures.style()
     figures.bars({"no gate": 9999, "gate": 4999}, limit=5000, unit="cents refunded")
 
-A labelled cell (`#| label: fig-gate-two-runs`) names its figure, and the name is the salt of every identifier in
-the SVG. Each function shows one figure and returns None, so a cell may end with it.
+A labelled cell (`#| label: fig-gate-two-runs`) names its figure, and the name is the salt of every identifier
+in the SVG. Each function shows one figure and returns None, so a cell may end with it.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TypeAlias
 import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
+from matplotlib.container import BarContainer
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
@@ -64,8 +65,8 @@ def bars(
 ) -> None:
     """One horizontal bar a name with its value printed on it, and a dashed line at `limit`.
 
-    `limit_label` defaults to "limit" and the number. Raises ValueError without a value, or for one that is not
-    finite.
+    `limit_label` defaults to "limit" and the number. Raises ValueError without a value, or for one that
+    is not finite.
     """
     height = BAR_HEIGHT * len(values) + 0.9
     _show_panels(
@@ -74,8 +75,8 @@ def bars(
 
 
 def grouped_bars(groups: Mapping[str, Mapping[str, float]], *, unit: str = "") -> None:
-    """Bars of several series side by side in each group: `{group: {series: value}}`; a missing value has no bar."""
-    height = BAR_HEIGHT * sum(len(group) + 0.5 for group in groups.values()) + 1.2
+    """Bars of several series in each group: `{group: {series: value}}`; a missing value has no bar."""
+    height = BAR_HEIGHT * sum(0.8 * len(group) + 0.5 for group in groups.values()) + 1.2
     _show_panels([lambda axes: draw_grouped_bars(axes, groups, unit=unit)], [height])
 
 
@@ -90,7 +91,8 @@ def lines(
 ) -> None:
     """One line a series, its name written at its end, and a dashed line at `limit`.
 
-    A series is a sequence of values for 1, 2, 3 …, or a pair `(xs, ys)`. `x` and `y` name the axes with their units.
+    A series is a sequence of values for 1, 2, 3 …, or a pair `(xs, ys)`. `x` and `y` name the axes with their
+    units.
     """
 
     def panel(axes: Axes) -> None:
@@ -99,7 +101,7 @@ def lines(
     _show_panels([panel], [LINES_HEIGHT])
 
 
-def panels(titled: Mapping[str, Panel], *, columns: int = 1, height: float = 2.4) -> None:
+def panels(titled: Mapping[str, Panel], *, columns: int = 1, height: float = 1.9) -> None:
     """Several drawings in one figure, each with its title: `{"calls": lambda axes: draw_bars(axes, {…})}`.
 
     One column by default, which a phone can show; `height` is that of one row, in inches.
@@ -225,10 +227,10 @@ def _wrapped(names: Iterable[str]) -> list[str]:
     return [textwrap.fill(name, NAME_WIDTH) for name in names]
 
 
-def _print_values(axes: Axes, drawn: object, values: Iterable[float]) -> None:
+def _print_values(axes: Axes, drawn: BarContainer, values: Iterable[float]) -> None:
     """The value of each bar beside its end, readable over a limit line."""
     backing = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    labels = axes.bar_label(drawn, [number(value) for value in values], padding=5)  # type: ignore[arg-type]
+    labels = axes.bar_label(drawn, [number(value) for value in values], padding=5)
     for label in labels:
         label.set_bbox(backing)
 
@@ -237,7 +239,8 @@ def _bare_value_axis(axes: Axes, unit: str) -> None:
     """Every bar carries its value, so the value axis has a name and nothing else; the first bar is on top."""
     axes.invert_yaxis()
     axes.xaxis.set_major_locator(NullLocator())
-    axes.spines["bottom"].set_visible(False)
+    axes.spines[["bottom", "left"]].set_visible(False)
+    axes.axvline(0, color="#8a9099", linewidth=1.0)
     axes.tick_params(axis="y", length=0)
     axes.margins(x=0.16)
     axes.set_xlabel(unit, loc="left")
@@ -261,7 +264,7 @@ def _limit_across(axes: Axes, limit: float, label: str) -> None:
 
 
 def _plain_axes(axes: Axes, x: str, y: str, log_y: bool) -> None:
-    """Named axes with readable numbers, whole ones where x is whole, from zero unless the scale is logarithmic."""
+    """Named axes with readable numbers, whole ones below, from zero unless the scale is logarithmic."""
     axes.grid(axis="y")
     axes.tick_params(length=0)
     axes.set_xlabel(x)
@@ -278,7 +281,7 @@ def _plain_axes(axes: Axes, x: str, y: str, log_y: bool) -> None:
 
 
 def _name_ends(axes: Axes, ends: Sequence[tuple[str, float, float]]) -> None:
-    """Each line's name right of the plot, at the height of the line's end, moved apart where two would touch."""
+    """Each line's name right of the plot, at the height of its end, moved apart where two would touch."""
     lift = axes.transData.transform
     low, high = (axes.transAxes.transform((0, share))[1] for share in (0, 1))
     wanted = sorted(

@@ -52,7 +52,7 @@ class RunningCell:
         return self.label if self.shown == 1 else f"{self.label}-{self.shown}"
 
 
-# One a kernel, watching from the import on: the cell that imports a drawing module comes before those that draw.
+# One a kernel, watching from the import on: the cell that imports a drawing module precedes those that draw.
 running_cell = RunningCell()
 running_cell.watch()
 
@@ -67,4 +67,4 @@ def prefix_ids(svg: str, prefix: str) -> str:
 def show_svg(svg: str, name: str) -> None:
     """Display `svg` as this cell's output; its plain text is the figure's name, which no release changes."""
     picture = PROLOGUE.sub("", svg).strip() + "\n"
-    display({"image/svg+xml": picture, "text/plain": name}, raw=True)
+    display({"image/svg+xml": picture, "text/plain": name}, raw=True)  # type: ignore[no-untyped-call]
