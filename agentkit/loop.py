@@ -1,0 +1,462 @@
+"""Draft of the kernel; chapters/04-loop.md becomes its source."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+from agentkit.tools import ToolCall, ToolSpec, check_call
+from agentkit.wire import Message, Reply, Usage, normalise_reply, parse_tool_calls, tool_message
+
+
+class Stop(str, Enum):
+    """Every way a run can end. Callers branch on the member, never on prose."""
+
+    ANSWERED = "answered"
+    GOAL_MET = "goal_met"
+    STEP_LIMIT = "step_limit"
+    TOKEN_LIMIT = "token_limit"
+    COST_LIMIT = "cost_limit"
+    DEADLINE = "deadline"
+    NO_PROGRESS = "no_progress"
+    NEEDS_APPROVAL = "needs_approval"
+    TRUNCATED = "truncated"
+    REFUSED = "refused"
+    PAUSE_LIMIT = "pause_limit"
+    GOAL_UNMET = "goal_unmet"
+    MALFORMED = "malformed"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Ceilings that hold whatever the model wants. ValueError for anything but whole numbers in range.
+
+    max_turns          model calls, pauses not counted (0 allows none)
+    max_prompt_tokens  estimated size of any one prompt; a larger one is not sent
+    repeated_denials   how often one identical proposal may be denied before the run ends
+    max_pauses         provider pauses taken up again
+    max_result_chars   characters of one observation's content that reach the transcript
+    """
+
+    max_turns: int = 8
+    max_prompt_tokens: int = 4000
+    repeated_denials: int = 2
+    max_pauses: int = 8
+    max_result_chars: int = 4000
+
+    def __post_init__(self) -> None:
+        least = {"repeated_denials": 1, "max_result_chars": 1}
+        for name, value in vars(self).items():
+            if type(value) is not int or value < least.get(name, 0):
+                raise ValueError(
+                    f"{name} must be a whole number, at least {least.get(name, 0)}; got {value!r}"
+                )
+
+
+Kind = Literal["result", "invalid", "denied", "error", "pending", "skipped", "unknown"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What became of one proposed call. `content` is plain JSON; `call_id` is the proposal's.
+
+    result   the handler ran and returned          denied   the gate refused
+    error    it ran or tried to, and said why not  pending  waits for someone's decision
+    invalid  the call broke its tool's contract    skipped  the run ended before its turn
+    unknown  it was cut off; the effect may or may not have happened
+    """
+
+    call_id: str
+    ok: bool
+    kind: Kind
+    content: Any
+
+
+def estimate_tokens(messages: Iterable[Message]) -> int:
+    """Four characters of JSON for a token, rounded down. Tool schemas are not counted."""
+    return sum(len(json.dumps(message)) for message in messages) // 4
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A gate's verdict on one call, with a reason written for whoever reads it next."""
+
+    verdict: Literal["allow", "deny", "ask"]
+    reason: str = ""
+
+
+Gate = Callable[[ToolCall], Decision | tuple[bool, str]]
+
+
+def allow_all(call: ToolCall) -> tuple[bool, str]:
+    """The policy of a system for which nobody has written one."""
+    return True, "no policy"
+
+
+def decide(gate: Gate, call: ToolCall) -> Decision:
+    """Ask the gate. Only `True`, alone or first of a pair, or the verdict "allow" allows; never raises.
+
+    A gate that raises or answers anything else has not said yes, so the call is denied.
+    """
+    try:
+        return _read_verdict(gate(call))
+    except Exception as error:
+        return Decision("deny", f"denied: the gate failed with {type(error).__name__}")
+
+
+def _read_verdict(answer: Any) -> Decision:
+    if isinstance(answer, Decision) and answer.verdict in ("allow", "deny", "ask"):
+        return answer
+    verdict, reason = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, "")
+    if verdict is True:
+        return Decision("allow", str(reason))
+    if verdict is False:
+        return Decision("deny", str(reason) or "denied by the gate")
+    return Decision("deny", f"denied: the gate answered {verdict!r:.60}, and only True allows")
+
+
+EXPECTED_ERRORS = (KeyError, ValueError, TimeoutError, ConnectionError)
+
+
+def execute_call(call: ToolCall, tools: Mapping[str, ToolSpec], gate: Gate) -> Observation:
+    """Carry one proposal over the effect boundary, or say why not. The only place that runs a handler.
+
+    The contract is checked first, then the gate judges the arguments that would run, then the handler
+    runs. EXPECTED_ERRORS of a handler are observations; whatever else it raises passes through.
+    """
+    ready, problem = check_call(call, tools)
+    if ready is None or ready.arguments is None:
+        return Observation(call.call_id, False, "invalid", problem)
+    decision = decide(gate, ready)
+    if decision.verdict == "ask":
+        return Observation(call.call_id, False, "pending", decision.reason)
+    if decision.verdict == "deny":
+        return Observation(call.call_id, False, "denied", decision.reason)
+    try:
+        result = tools[ready.name].handler(**ready.arguments)
+    except EXPECTED_ERRORS as error:
+        return Observation(call.call_id, False, "error", _sentence(error))
+    return _observe(call.call_id, result)
+
+
+def _sentence(error: Exception) -> str:
+    """The error's own words. `str` of a KeyError would put them in quotes."""
+    words = error.args[0] if isinstance(error, KeyError) and error.args else error
+    return str(words) or type(error).__name__
+
+
+_encode = json.JSONEncoder(allow_nan=False).encode
+
+
+def _observe(call_id: str, result: Any) -> Observation:
+    """A snapshot of the result as JSON, so that no later change of the handler's objects reaches it."""
+    try:
+        content = json.loads(_encode(result))
+    except (TypeError, ValueError, RecursionError) as error:
+        return Observation(call_id, False, "error", f"the tool ran, but its result is not JSON: {error}")
+    return Observation(call_id, True, "result", content)
+
+
+@dataclass
+class RunState:
+    """All that the loop knows, as plain data: save it, move it, go on elsewhere.
+
+    messages          the transcript in wire form
+    observations      one for each tool message, in the same order
+    prompt_token_log  estimated tokens of each prompt sent
+    usage_log         what the provider reported for each, None where it said nothing
+    turns, pauses     replies that counted as a turn, and those that were a pause
+    prompt_chars      characters of the transcript as JSON, kept up as it grows
+    denials           how often each exact proposal was denied
+    ending            value of the Stop that ended the run, None while it goes on
+    """
+
+    messages: list[Message]
+    observations: list[Observation] = field(default_factory=list)
+    prompt_token_log: list[int] = field(default_factory=list)
+    turns: int = 0
+    pauses: int = 0
+    prompt_chars: int = 0
+    denials: dict[str, int] = field(default_factory=dict)
+    usage_log: list[Usage | None] = field(default_factory=list)
+    ending: str | None = None
+
+    def to_json(self) -> str:
+        """The whole state as one JSON text."""
+        return json.dumps(vars(self), default=vars)
+
+    @classmethod
+    def from_json(cls, text: str) -> RunState:
+        """The state that `to_json` wrote. ValueError if the text holds something else."""
+        try:
+            data = json.loads(text)
+            data["observations"] = [Observation(**item) for item in data["observations"]]
+            data["usage_log"] = [item and Usage(**item) for item in data["usage_log"]]
+            return cls(**data)
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"not a saved run: {error}. Pass the text that RunState.to_json wrote"
+            ) from error
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How the run ended, the answer if the model gave one, and the state behind both."""
+
+    stop: Stop
+    answer: str | None
+    state: RunState
+
+
+class Model(Protocol):
+    """Anything that reads a transcript and returns one assistant message, bare or in a Reply."""
+
+    def chat(self, messages: list[Message]) -> Message | Reply:
+        """The next assistant message. Must not change `messages`."""
+        ...
+
+
+Guard = Callable[[RunState], Stop | None]
+
+
+class RunCrash(Exception):
+    """Something broke that nobody declared. `state` is complete: save it, mend the cause, resume."""
+
+    def __init__(self, message: str, state: RunState) -> None:
+        super().__init__(message, state)
+        self.state = state
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """Someone pressed Ctrl-C during a run. `state` is complete and can be resumed."""
+
+    def __init__(self, message: str, state: RunState) -> None:
+        super().__init__(message, state)
+        self.state = state
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+SYSTEM_PROMPT = (
+    "You work at a support desk. Solve the customer's problem with the tools you have. "
+    "When a call is denied, read why and change course."
+)
+
+
+def run_agent(
+    task: str,
+    model: Model,
+    tools: Mapping[str, ToolSpec],
+    gate: Gate,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    guards: Sequence[Guard] = (),
+) -> RunResult:
+    """Run a task to a typed end. `task` is text and grants no authority.
+
+    Raises RunCrash or RunInterrupted, each with the state, and nothing else.
+    """
+    opening = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": task}]
+    return resume_agent(RunState(opening), model, tools, gate, limits, guards)
+
+
+def resume_agent(
+    state: RunState,
+    model: Model,
+    tools: Mapping[str, ToolSpec],
+    gate: Gate,
+    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    guards: Sequence[Guard] = (),
+) -> RunResult:
+    """Go on with a run from its state, which is changed in place, to a typed end.
+
+    A run that the model's own reply ended stays ended. Any other is judged anew by these limits and
+    guards, after the calls that waited for a decision have been put to the gate again.
+    """
+    try:
+        stop = reopen(state, tools, gate, limits)
+        while stop is None:
+            stop = must_stop(state, limits, guards) or step(state, model, tools, gate, limits)
+    except KeyboardInterrupt as error:
+        settle(state, "interrupted")
+        raise RunInterrupted(f"interrupted in turn {state.turns}; go on from .state", state) from error
+    except BaseException as error:
+        cause = type(error).__name__
+        settle(state, f"stopped by {cause}")
+        raise RunCrash(f"{cause} in turn {state.turns}; go on from .state", state) from error
+    state.ending = stop.value
+    return RunResult(stop, state.messages[-1]["content"] if stop is Stop.ANSWERED else None, state)
+
+
+def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop | None:
+    """Whether to end the run before another call is paid for: the guards, then the limits."""
+    for guard in guards:
+        stop = guard(state)
+        if stop is not None:
+            return Stop(stop)
+    if state.pauses > limits.max_pauses:
+        return Stop.PAUSE_LIMIT
+    if state.turns >= limits.max_turns:
+        return Stop.STEP_LIMIT
+    if state.prompt_chars // 4 > limits.max_prompt_tokens:
+        return Stop.TOKEN_LIMIT
+    return None
+
+
+def step(
+    state: RunState, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
+) -> Stop | None:
+    """One turn: query the model, then answer every call it proposes. None means go on."""
+    stop_reason, calls = query(state, model)
+    stop = reply_ends(stop_reason, bool(calls))
+    if stop is None:
+        return act(state, calls, tools, gate, limits)
+    skip(state, calls, f"not run: the reply ended the run ({stop.value})")
+    return stop
+
+
+def query(state: RunState, model: Model) -> tuple[str | None, list[ToolCall]]:
+    """Send the transcript, append the reply, and account for both."""
+    prompt_tokens = state.prompt_chars // 4
+    reply, calls = normalise_reply(model.chat(state.messages))
+    _append(state, reply.message)
+    state.prompt_token_log.append(prompt_tokens)
+    state.usage_log.append(reply.usage)
+    if reply.stop_reason == "pause_turn" and not calls:
+        state.pauses += 1
+    else:
+        state.turns += 1
+    return reply.stop_reason, calls
+
+
+def reply_ends(stop_reason: str | None, has_calls: bool) -> Stop | None:
+    """Whether a reply ends the run, and how. None: act on its calls, or take up a pause."""
+    if stop_reason == "max_tokens":
+        return Stop.TRUNCATED
+    if stop_reason == "refusal":
+        return Stop.REFUSED
+    if stop_reason in (None, "end_turn", "stop_sequence"):
+        return None if has_calls else Stop.ANSWERED
+    if stop_reason == "pause_turn" or (stop_reason == "tool_use" and has_calls):
+        return None
+    return Stop.MALFORMED
+
+
+def act(
+    state: RunState, calls: Sequence[ToolCall], tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
+) -> Stop | None:
+    """Give every call its observation, in order. A call that ends the run leaves the rest unrun."""
+    for position, call in enumerate(calls, 1):
+        observation = execute_call(call, tools, gate)
+        record(state, observation, limits.max_result_chars)
+        if observation.kind == "pending":
+            skip(state, calls[position:], "waits for the decision on an earlier call", "pending")
+            return Stop.NEEDS_APPROVAL
+        if observation.kind == "denied" and _count_denial(state, call) >= limits.repeated_denials:
+            skip(state, calls[position:], "not run: an earlier call was denied again")
+            return Stop.NO_PROGRESS
+    return None
+
+
+def record(state: RunState, observation: Observation, max_chars: int = Limits.max_result_chars) -> None:
+    """Append one observation and its tool message, its content cut to `max_chars` characters."""
+    message = _told(observation)
+    if len(message["content"]) > max_chars:
+        observation = replace(observation, content=_cut(observation.content, max_chars))
+        message = _told(observation)
+    state.observations.append(observation)
+    _append(state, message)
+
+
+def skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "skipped") -> None:
+    """Answer calls that are not run."""
+    for call in calls:
+        record(state, Observation(call.call_id, False, kind, why))
+
+
+def _told(observation: Observation) -> Message:
+    return tool_message(observation.call_id, observation.ok, observation.kind, observation.content)
+
+
+def _append(state: RunState, message: Message) -> None:
+    state.messages.append(message)
+    state.prompt_chars += len(json.dumps(message))
+
+
+def _cut(content: Any, limit: int) -> Any:
+    """Content that fits, or its first characters as a string with a mark. Cut as text, sent as a string,
+    so the JSON around it stays whole."""
+    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+    return content if len(text) <= limit else f"{text[:limit]} [cut: {limit} of {len(text)} characters]"
+
+
+def _count_denial(state: RunState, call: ToolCall) -> int:
+    proposal = f"{call.name}:{json.dumps(call.arguments, sort_keys=True)}"
+    state.denials[proposal] = state.denials.get(proposal, 0) + 1
+    return state.denials[proposal]
+
+
+FINAL = (Stop.ANSWERED, Stop.TRUNCATED, Stop.REFUSED, Stop.MALFORMED)
+
+
+def reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits) -> Stop | None:
+    """Make a state ready to go on: nothing unanswered, pending calls judged again."""
+    ended = Stop(state.ending) if state.ending else None
+    if ended in FINAL:
+        return ended
+    if ended is Stop.NO_PROGRESS and max(state.denials.values()) >= limits.repeated_denials:
+        return ended
+    state.ending = None
+    settle(state, "no result was recorded")
+    while state.observations and state.observations[-1].kind == "pending":
+        state.observations.pop()
+        state.messages.pop()
+    state.prompt_chars = sum(len(json.dumps(message)) for message in state.messages)
+    return act(state, open_calls(state), tools, gate, limits)
+
+
+def open_calls(state: RunState) -> list[ToolCall]:
+    """The calls at the end of the transcript that no tool message answers yet."""
+    answers = 0
+    while answers < len(state.messages) and state.messages[-1 - answers]["role"] == "tool":
+        answers += 1
+    if answers == len(state.messages) or state.messages[-1 - answers]["role"] != "assistant":
+        return []
+    return parse_tool_calls(state.messages[-1 - answers])[answers:]
+
+
+def settle(state: RunState, why: str) -> None:
+    """Answer what a run that was cut off left open, so that its transcript can be sent again.
+
+    The first open call may have run; those after it did not.
+    """
+    told = sum(message["role"] == "tool" for message in state.messages)
+    for observation in state.observations[told:]:
+        _append(state, _told(observation))
+    unanswered = open_calls(state)
+    skip(state, unanswered[:1], f"{why}: the effect may or may not have happened", "unknown")
+    skip(state, unanswered[1:], f"not run: an earlier call was cut off ({why})")
+
+
+def _lines(state: RunState) -> list[tuple[str, str]]:
+    """Who speaks and what they say, one pair a line, for both the text and the HTML view."""
+    lines = []
+    for message in state.messages:
+        speaker = "model" if message["role"] == "assistant" else message["role"]
+        if message.get("content") or not message.get("tool_calls"):
+            lines.append((speaker, message["content"] or ""))
+        for item in message.get("tool_calls") or []:
+            lines.append((speaker, f"-> {item['function']['name']} {item['function']['arguments']}"))
+    return lines
+
+
+def print_transcript(state: RunState) -> None:
+    """Print the transcript, a line for each message or proposed call."""
+    for speaker, text in _lines(state):
+        print(f"{speaker:<6} | {text}")
