@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from agentkit.tools import ToolCall, ToolSpec, check_call
 from agentkit.wire import Message, Reply, Usage, normalise_reply, parse_tool_calls, tool_message
 
 
-class Stop(str, Enum):
+class Stop(StrEnum):
     """Every way a run can end. Callers branch on the member, never on prose."""
 
     ANSWERED = "answered"
@@ -255,7 +257,7 @@ def run_agent(
     model: Model,
     tools: Mapping[str, ToolSpec],
     gate: Gate,
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    limits: Limits = Limits(),
     guards: Sequence[Guard] = (),
 ) -> RunResult:
     """Run a task to a typed end. `task` is text and grants no authority.
@@ -271,7 +273,7 @@ def resume_agent(
     model: Model,
     tools: Mapping[str, ToolSpec],
     gate: Gate,
-    limits: Limits = Limits(),  # noqa: B008 (frozen)
+    limits: Limits = Limits(),
     guards: Sequence[Guard] = (),
 ) -> RunResult:
     """Go on with a run from its state, which is changed in place, to a typed end.
@@ -445,18 +447,132 @@ def settle(state: RunState, why: str) -> None:
 
 
 def _lines(state: RunState) -> list[tuple[str, str]]:
-    """Who speaks and what they say, one pair a line, for both the text and the HTML view."""
+    """Who speaks and what they say: a pair for each text and each proposed call."""
     lines = []
     for message in state.messages:
         speaker = "model" if message["role"] == "assistant" else message["role"]
-        if message.get("content") or not message.get("tool_calls"):
+        calls = message.get("tool_calls") or []
+        if message["content"] or not calls:
             lines.append((speaker, message["content"] or ""))
-        for item in message.get("tool_calls") or []:
-            lines.append((speaker, f"-> {item['function']['name']} {item['function']['arguments']}"))
+        lines += [
+            (speaker, f"-> {call['function']['name']} {call['function']['arguments']}") for call in calls
+        ]
     return lines
 
 
+TINTS = {"system": "#8a9099", "user": "#0072b2", "model": "#009e73", "tool": "#e69f00"}
+
+
+@dataclass(frozen=True, repr=False)
+class Transcript:
+    """A run's transcript for the eye: coloured rows in a notebook, lines in a terminal."""
+
+    state: RunState
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{speaker:<6} | {text}" for speaker, text in _lines(self.state))
+
+    def _repr_html_(self) -> str:
+        return "".join(
+            f'<div style="border-left: 4px solid {TINTS[speaker]}; background: {TINTS[speaker]}1a; margin: 2px 0;'
+            ' padding: 2px 8px; font-family: monospace; white-space: pre-wrap; overflow-wrap: anywhere">'
+            f"<b>{speaker}</b> {html.escape(text)}</div>"
+            for speaker, text in _lines(self.state)
+        )
+
+
 def print_transcript(state: RunState) -> None:
-    """Print the transcript, a line for each message or proposed call."""
-    for speaker, text in _lines(state):
-        print(f"{speaker:<6} | {text}")
+    """Print the transcript, a line for each text and each proposed call."""
+    print(Transcript(state))
+
+
+def sequence_diagram(state: RunState) -> str:
+    """Mermaid source of a sequence diagram of what happened in this run, effect boundary included."""
+    lines = [
+        "sequenceDiagram",
+        *("participant M as Model", "participant L as Loop", "participant G as Contract and gate"),
+        "participant T as Tool",
+    ]
+    observations = iter(state.observations)
+    proposed: list[str] = []
+    for message in state.messages:
+        if message["role"] == "assistant":
+            proposed = [call["function"]["name"] for call in message.get("tool_calls") or []]
+            said = [text for _, text in _lines(RunState([message]))]
+            lines += [f"M->>L: {_label(text)}" for text in said]
+        elif message["role"] == "tool":
+            lines += _crossing(_label(proposed.pop(0)), next(observations))
+        else:
+            lines.append(f"L->>M: {message['role']}: {_label(message['content'])}")
+    return "\n  ".join(lines)
+
+
+def _crossing(name: str, observation: Observation) -> list[str]:
+    """The arrows of one call: how far it came, and what went back to the model."""
+    told = f"L->>M: {observation.kind}: {_label(json.dumps(observation.content))}"
+    if observation.kind == "skipped":
+        return [f"Note over L: {name} not run", told]
+    if observation.kind in ("invalid", "denied", "pending"):
+        return [f"L->>G: {name}", f"G-->>L: {observation.kind}", told]
+    return [f"L->>G: {name}", "G-->>L: allow", f"L->>T: {name}", f"T-->>L: {observation.kind}", told]
+
+
+def _label(text: str, longest: int = 44) -> str:
+    """Text that Mermaid takes as text: on one line, shortened, its own signs spelled as entities."""
+    text = " ".join(text.split())
+    text = text if len(text) <= longest else text[: longest - 3] + "..."
+    return re.sub(r"[^\w .,:{}()\"'/=-]", lambda sign: f"#{ord(sign[0])};", text) or "(empty)"
+
+
+USD_PER_MILLION_TOKENS = {"prompt": 3.00, "completion": 15.00}
+
+
+def estimate_cost(reply: Reply) -> float:
+    """What one reply cost in dollars, by the usage it reports; 0.0 if it reports none."""
+    if reply.usage is None:
+        return 0.0
+    prompt = reply.usage.prompt_tokens * USD_PER_MILLION_TOKENS["prompt"]
+    return (prompt + reply.usage.completion_tokens * USD_PER_MILLION_TOKENS["completion"]) / 1_000_000
+
+
+def run_tool(name: str, arguments: dict[str, Any], tool_impls: Mapping[str, Callable[..., Any]]) -> Any:
+    """Run a tool by name; whatever goes wrong comes back as a result for the model to read."""
+    if name not in tool_impls:  # allow-list
+        return {"error": f"unknown tool {name}"}
+    try:
+        return tool_impls[name](**arguments)
+    except Exception as error:  # errors go back to the model
+        return {"error": str(error)}
+
+
+def minimal_agent(
+    user_message: str,
+    tools: list[dict[str, Any]],
+    tool_impls: Mapping[str, Callable[..., Any]],
+    client: Any,
+    model: str,
+    max_steps: int = 10,
+    max_cost_usd: float = 0.50,
+) -> str:
+    """The agent loop in forty lines, for reading. `run_agent` is the one for use."""
+    system = (
+        "Use the tools when they help. Once you know the answer, give it in plain words and call nothing."
+    )
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user_message}]
+    spent = 0.0
+    for step_number in range(max_steps):  # hard limit
+        reply = client.chat(model=model, messages=messages, tools=tools)
+        spent += estimate_cost(reply)
+        if spent > max_cost_usd:  # budget
+            return "Stopped: cost limit reached."
+        messages.append(reply.message)
+        proposals = reply.message.get("tool_calls") or []
+        if not proposals:
+            return str(reply.message["content"])
+        for proposal in proposals:
+            name = proposal["function"]["name"]
+            arguments = json.loads(proposal["function"]["arguments"])
+            print(f"  step {step_number}: calling {name}({arguments})")  # observability
+            content = json.dumps(run_tool(name, arguments, tool_impls))[:4000]  # truncation
+            messages.append({"role": "tool", "tool_call_id": proposal["id"], "content": content})
+    return "Stopped: step limit reached."
