@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import Enum
+from enum import StrEnum
 from typing import Literal, NamedTuple
 
 
@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple
 class System:
     """What a proposed system lets its model decide in one run.
 
-    ``stages`` counts the steps the code runs in a row. ``decisions`` is how often at most the model picks what
-    comes next before the run ends as designed; None when only the model ends it (a guard that gives up does
-    not count: it is an alarm, not an ending). At each decision ``onward`` options lead to a further decision
-    and ``final`` options leave the rest to code; ``onward`` is None when nobody can list the options, as
-    with the arguments of a shell command.
+    ``stages`` counts the steps that code runs in a row. ``decisions`` is how often, at most, the model picks
+    what comes next before the run ends as designed; None when only the model ends it (a guard that gives up
+    does not count: it is an alarm, not an ending). At each decision ``onward`` options lead to a further
+    decision and ``final`` options leave the rest to code; ``onward`` is None when nobody can list the
+    options, as with the arguments of a shell command.
     """
 
     name: str
@@ -28,14 +28,15 @@ def count_paths(system: System) -> int | None:
     """How many different runs the design allows; None when they cannot be counted."""
     if system.decisions is None or system.onward is None:
         return None
-    finished = sum(system.final * system.onward**earlier for earlier in range(system.decisions))
-    return finished + system.onward**system.decisions
+    finished: int = sum(system.final * system.onward**earlier for earlier in range(system.decisions))
+    unfinished: int = system.onward**system.decisions  # the model never chose an ending, so code ends the run
+    return finished + unfinished
 
 
 WHITEBOARD = 1000  # more paths than this and nobody draws them, or tests them
 
 
-class Tier(str, Enum):
+class Tier(StrEnum):
     """The three rungs, from the least freedom to the most."""
 
     CALL = "call"
@@ -66,8 +67,9 @@ def place(system: System, whiteboard: int = WHITEBOARD) -> Tier:
 def agent_tokens(n: int, prefix: int, delta: int, *, task_in_prefix: bool = False) -> int:
     """Input tokens that an agent sends in ``n`` turns, resending its history on each.
 
-    Turn t sends ``prefix + t * delta``. With ``task_in_prefix`` the first turn has nothing of its own and turn
-    t sends ``prefix + (t - 1) * delta``: the other convention in use, smaller by exactly ``n * delta``.
+    Turn t sends ``prefix + t * delta``. With ``task_in_prefix`` the first turn has nothing of its own, and
+    turn t sends ``prefix + (t - 1) * delta``: the other convention in use, smaller by exactly ``n * delta``.
+    Raises ValueError for a negative count.
     """
     _check_counts(n=n, prefix=prefix, delta=delta)
     triangle = n * (n - 1) // 2 if task_in_prefix else n * (n + 1) // 2
@@ -116,9 +118,10 @@ class Bill:
 
 
 def agent_bill(n: int, prefix: int, delta: int, cache: Literal["nothing", "prefix", "history"]) -> Bill:
-    """Split ``agent_tokens(n, prefix, delta)`` by what is cached: nothing, the prefix, or all that was sent before.
+    """Split ``agent_tokens(n, prefix, delta)`` by what is cached: nothing, the prefix, or the whole history.
 
-    A turn reads from the cache what an earlier turn wrote. No entry expires and none is too short to be kept.
+    A turn reads from the cache what an earlier turn wrote to it. No entry expires and none is too short to be
+    kept. Raises ValueError for less than one turn and for a ``cache`` that is none of the three.
     """
     if n < 1:
         raise ValueError(f"n must be 1 turn or more, got {n}")
