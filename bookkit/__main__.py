@@ -1,0 +1,5 @@
+"""`python -m bookkit` is the command `bookkit`."""
+
+from bookkit.cli import main
+
+main()
