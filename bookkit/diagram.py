@@ -47,7 +47,9 @@ THEME = {
     "loopTextColor": TEXT,
     "sequenceNumberColor": "#ffffff",
 }
-OPAQUE_LABELS = ".edgeLabel rect, .edgeLabel .background { opacity: 1; fill: #ffffff; }"
+OPAQUE_LABELS = (
+    ".edgeLabel .label rect, .edgeLabel rect, .edgeLabel .background { opacity: 1; fill: #ffffff; }"
+)
 OWN_ID = "my-svg"  # mermaidx calls every picture so
 COORDINATES = re.compile(
     r'(?<=\s)(d|points|transform|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|dx|dy|width|height|viewBox)="([^"]*)"'
@@ -70,7 +72,7 @@ def draw(source: str, name: str) -> str:
         drawn = mermaidx.render(source, theme="base", config=_config()).svg()
     except RuntimeError as error:
         raise ValueError(f"{name}: Mermaid cannot draw this: {error}") from None
-    return _tidy(drawn).replace(OWN_ID, name)
+    return svg.prefix_ids(_tidy(drawn).replace(OWN_ID, name), name)
 
 
 def _config() -> dict[str, Any]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -38,6 +39,7 @@ NAME_WIDTH = 24  # characters before the name of a bar is wrapped
 MARKERS = "osD^vPX"
 DASHES = ("-", "--", "-.", ":")
 MOST_MARKED_POINTS = 25
+STYLE_ELEMENT = re.compile(r"\s*<defs>\s*<style[^>]*>\*\{[^<]*</style>\s*</defs>")
 NO_METADATA = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 
@@ -57,7 +59,7 @@ def show(figure: Figure) -> None:
         figure.savefig(buffer, format="svg", metadata=NO_METADATA)
     if pyplot := sys.modules.get("matplotlib.pyplot"):  # else the inline backend would show it a second time
         pyplot.close(figure)
-    svg.show_svg(svg.prefix_ids(buffer.getvalue(), name), name)
+    svg.show_svg(svg.prefix_ids(_contained(buffer.getvalue()), name), name)
 
 
 def bars(
@@ -180,6 +182,12 @@ def number(value: float) -> str:
     return f"{value:.3g}".replace("-", "\u2212")
 
 
+def _contained(picture: str) -> str:
+    """The picture without a rule for every element of the page (`*`), and without the program's name."""
+    picture = STYLE_ELEMENT.sub("", picture, count=1).replace('id="matplotlib.', 'id="')
+    return picture.replace("<svg ", '<svg style="stroke-linejoin: round; stroke-linecap: butt" ', 1)
+
+
 def _show_panels(drawn: Sequence[Panel], heights: Sequence[float], columns: int = 1) -> None:
     """One figure of the book's width, `heights` inches a row, with every panel drawn on axes of its own."""
     with matplotlib.rc_context(fname=STYLE):
@@ -212,7 +220,7 @@ def _require_finite(what: str, values: Mapping[str, float]) -> None:
 def _points(name: str, values: Series) -> tuple[list[float], list[float]]:
     """The x and y values of one series; a bare sequence is numbered from 1."""
     if isinstance(values, tuple) and len(values) == 2 and isinstance(values[0], Sequence):
-        xs, ys = list(values[0]), list(values[1])  # type: ignore[call-overload]
+        xs, ys = list(values[0]), list(values[1])
     else:
         xs, ys = [float(place) for place in range(1, len(values) + 1)], list(values)
     if len(xs) != len(ys) or not xs:

@@ -15,8 +15,10 @@ from IPython.display import display
 UNLABELLED = "figure"
 LABEL_OPTION = re.compile(r"#\|\s*label:\s*(?P<label>\S+)\s*$")
 PROLOGUE = re.compile(r"\A.*?(?=<svg\b)", re.DOTALL)
-IDENTIFIER = re.compile(r'(?<=\bid=")[^"]+')
-REFERENCE = re.compile(r'(?<=href="#)[^"]+|(?<=url\(#)[^)]+')
+IDENTIFIER = re.compile(r'(?<=\sid=")[^"]+')
+REFERENCE = re.compile(
+    r'(?<=href="#)[^"]+|(?<=url\(#)[^)]+|(?<=aria-labelledby=")[^"]+|(?<=aria-describedby=")[^"]+'
+)
 
 
 def cell_label(source: str) -> str:
@@ -58,10 +60,13 @@ running_cell.watch()
 
 
 def prefix_ids(svg: str, prefix: str) -> str:
-    """The same picture with every `id`, and every reference to one, starting with `prefix-`."""
-    named = set(IDENTIFIER.findall(svg))
-    svg = IDENTIFIER.sub(lambda found: f"{prefix}-{found[0]}", svg)
-    return REFERENCE.sub(lambda found: f"{prefix}-{found[0]}" if found[0] in named else found[0], svg)
+    """The same picture with every `id`, and every reference to one, starting with `prefix`."""
+    bare = {name for name in IDENTIFIER.findall(svg) if not name.startswith(prefix)}
+
+    def renamed(found: re.Match[str]) -> str:
+        return f"{prefix}-{found[0]}" if found[0] in bare else found[0]
+
+    return REFERENCE.sub(renamed, IDENTIFIER.sub(renamed, svg))
 
 
 def show_svg(svg: str, name: str) -> None:
