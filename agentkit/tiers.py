@@ -1,9 +1,31 @@
-# STOPGAP generated from chapters/01-tiers.md
+# Built by bookkit from chapters/01-tiers.md. Edit the chapter, not this file.
+# bookkit: cells 4f743a214ce7, body 929b74c18b41
+"""Three tiers."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Literal, NamedTuple
+
+__all__ = [
+    "CHECKS",
+    "WHITEBOARD",
+    "Answers",
+    "Bill",
+    "System",
+    "Tier",
+    "agent_bill",
+    "agent_tokens",
+    "answer",
+    "count_paths",
+    "failed_checks",
+    "multiple",
+    "place",
+    "workflow_tokens",
+]
+
+
+# %% chapters/01-tiers.md § Two questions
 
 
 @dataclass(frozen=True)
@@ -64,6 +86,9 @@ def place(system: System, whiteboard: int = WHITEBOARD) -> Tier:
     return Tier.CALL if system.stages == 1 and count_paths(system) == 1 else Tier.WORKFLOW
 
 
+# %% chapters/01-tiers.md § What a turn costs
+
+
 def agent_tokens(n: int, prefix: int, delta: int, *, task_in_prefix: bool = False) -> int:
     """Input tokens that an agent sends in ``n`` turns, resending its history on each.
 
@@ -97,6 +122,9 @@ def multiple(n: int, prefix: int, delta: int, *, against: int = 1, task_in_prefi
     if calls == 0:
         raise ValueError("the calls to compare with send no tokens: give a prefix, a delta and against >= 1")
     return agent_tokens(n, prefix, delta, task_in_prefix=task_in_prefix) / calls
+
+
+# %% chapters/01-tiers.md § What caching changes
 
 
 @dataclass(frozen=True)
@@ -135,6 +163,8 @@ def agent_bill(n: int, prefix: int, delta: int, cache: Literal["nothing", "prefi
     written, read = parts[cache]
     return Bill(agent_tokens(n, prefix, delta) - written - read, written, read)
 
+
+# %% chapters/01-tiers.md § Four checks before building one
 
 CHECKS = {
     "complexity": "Do the steps differ from input to input in ways you cannot list?",
