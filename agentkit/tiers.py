@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/01-tiers.md. Edit the chapter, not this file.
-# bookkit: cells 4f743a214ce7, body 929b74c18b41
+# bookkit: cells e55e5a5a9ef2, body 52289ef3dfc3
 """Three tiers."""
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ class System:
     what comes next before the run ends as designed; None when only the model ends it (a guard that gives up
     does not count: it is an alarm, not an ending). At each decision ``onward`` options lead to a further
     decision and ``final`` options leave the rest to code; ``onward`` is None when nobody can list the
-    options, as with the arguments of a shell command.
+    options, as when each one is a shell command.
     """
 
     name: str
