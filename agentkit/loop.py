@@ -1,4 +1,4 @@
-"""Draft of the kernel; chapters/04-loop.md becomes its source."""
+# STOPGAP generated from chapters/04-loop.md
 
 from __future__ import annotations
 
@@ -12,6 +12,60 @@ from typing import Any, Literal, Protocol
 
 from agentkit.tools import ToolCall, ToolSpec, check_call
 from agentkit.wire import Message, Reply, Usage, normalise_reply, parse_tool_calls, tool_message
+
+
+USD_PER_MILLION_TOKENS = {"prompt": 3.00, "completion": 15.00}
+
+
+def estimate_cost(usage: Usage | None) -> float:
+    """What one reply cost in dollars, by the usage it reports; 0.0 if it reports none."""
+    if usage is None:
+        return 0.0
+    prompt = usage.prompt_tokens * USD_PER_MILLION_TOKENS["prompt"]
+    return (prompt + usage.completion_tokens * USD_PER_MILLION_TOKENS["completion"]) / 1_000_000
+
+
+def run_tool(name: str, arguments: dict[str, Any], tool_impls: Mapping[str, Callable[..., Any]]) -> Any:
+    """Run a tool by name; whatever goes wrong comes back as a result for the model to read."""
+    if name not in tool_impls:  # allow-list
+        return {"error": f"unknown tool {name}"}
+    try:
+        return tool_impls[name](**arguments)
+    except Exception as error:  # errors go back to the model
+        return {"error": str(error)}
+
+
+def minimal_agent(
+    user_message: str,
+    tools: list[dict[str, Any]],
+    tool_impls: Mapping[str, Callable[..., Any]],
+    client: Any,
+    model: str,
+    max_steps: int = 10,
+    max_cost_usd: float = 0.50,
+) -> str:
+    """The agent loop in forty lines, for reading. `run_agent` is the one for use."""
+    system = (
+        "Use the tools when they help. Once you know the answer, give it in plain words and call nothing."
+    )
+    messages = [{"role": "system", "content": system}, {"role": "user", "content": user_message}]
+    spent = 0.0
+    for step_number in range(max_steps):  # hard limit
+        reply = client.chat(model=model, messages=messages, tools=tools)
+        spent += estimate_cost(reply.usage)
+        if spent > max_cost_usd:  # budget
+            return "Stopped: cost limit reached."
+        messages.append(reply.message)
+        proposals = reply.message.get("tool_calls") or []
+        if not proposals:
+            return str(reply.message["content"])
+        for proposal in proposals:
+            name = proposal["function"]["name"]
+            arguments = json.loads(proposal["function"]["arguments"])
+            print(f"  step {step_number}: calling {name}({arguments})")  # observability
+            content = json.dumps(run_tool(name, arguments, tool_impls))[:4000]  # truncation
+            messages.append({"role": "tool", "tool_call_id": proposal["id"], "content": content})
+    return "Stopped: step limit reached."
 
 
 class Stop(StrEnum):
@@ -38,8 +92,8 @@ class Limits:
 
     max_turns          model calls, pauses not counted (0 allows none)
     max_prompt_tokens  estimated size of any one prompt; a larger one is not sent
-    repeated_denials   how often one identical proposal may be denied before the run ends
-    max_pauses         provider pauses taken up again
+    repeated_denials   how often one identical proposal may be denied; the last of them ends the run
+    max_pauses         provider pauses that are taken up again
     max_result_chars   characters of one observation's content that reach the transcript
     """
 
@@ -50,12 +104,10 @@ class Limits:
     max_result_chars: int = 4000
 
     def __post_init__(self) -> None:
-        least = {"repeated_denials": 1, "max_result_chars": 1}
         for name, value in vars(self).items():
-            if type(value) is not int or value < least.get(name, 0):
-                raise ValueError(
-                    f"{name} must be a whole number, at least {least.get(name, 0)}; got {value!r}"
-                )
+            least = 0 if name in ("max_turns", "max_prompt_tokens", "max_pauses") else 1
+            if type(value) is not int or value < least:
+                raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
 
 
 Kind = Literal["result", "invalid", "denied", "error", "pending", "skipped", "unknown"]
@@ -66,8 +118,8 @@ class Observation:
     """What became of one proposed call. `content` is plain JSON; `call_id` is the proposal's.
 
     result   the handler ran and returned          denied   the gate refused
-    error    it ran or tried to, and said why not  pending  waits for someone's decision
-    invalid  the call broke its tool's contract    skipped  the run ended before its turn
+    error    it ran, or tried, and says why not    pending  waits for someone's decision
+    invalid  the call broke its tool's contract    skipped  the run ended before its turn came
     unknown  it was cut off; the effect may or may not have happened
     """
 
@@ -99,9 +151,9 @@ def allow_all(call: ToolCall) -> tuple[bool, str]:
 
 
 def decide(gate: Gate, call: ToolCall) -> Decision:
-    """Ask the gate. Only `True`, alone or first of a pair, or the verdict "allow" allows; never raises.
+    """Ask the gate. Only `True`, alone or first of a pair, or the verdict "allow" allows; an error denies.
 
-    A gate that raises or answers anything else has not said yes, so the call is denied.
+    A gate judges and does not change the call: what it sees is what would run.
     """
     try:
         return _read_verdict(gate(call))
@@ -117,7 +169,12 @@ def _read_verdict(answer: Any) -> Decision:
         return Decision("allow", str(reason))
     if verdict is False:
         return Decision("deny", str(reason) or "denied by the gate")
-    return Decision("deny", f"denied: the gate answered {verdict!r:.60}, and only True allows")
+    return Decision("deny", f"denied: the gate answered {_brief(verdict)}, and only True allows")
+
+
+def _brief(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else type(value).__name__
 
 
 EXPECTED_ERRORS = (KeyError, ValueError, TimeoutError, ConnectionError)
@@ -141,7 +198,7 @@ def execute_call(call: ToolCall, tools: Mapping[str, ToolSpec], gate: Gate) -> O
         result = tools[ready.name].handler(**ready.arguments)
     except EXPECTED_ERRORS as error:
         return Observation(call.call_id, False, "error", _sentence(error))
-    return _observe(call.call_id, result)
+    return _snapshot(call.call_id, result)
 
 
 def _sentence(error: Exception) -> str:
@@ -153,8 +210,8 @@ def _sentence(error: Exception) -> str:
 _encode = json.JSONEncoder(allow_nan=False).encode
 
 
-def _observe(call_id: str, result: Any) -> Observation:
-    """A snapshot of the result as JSON, so that no later change of the handler's objects reaches it."""
+def _snapshot(call_id: str, result: Any) -> Observation:
+    """A result as JSON and as of now, so that no later change of the handler's objects reaches the record."""
     try:
         content = json.loads(_encode(result))
     except (TypeError, ValueError, RecursionError) as error:
@@ -169,10 +226,10 @@ class RunState:
     messages          the transcript in wire form
     observations      one for each tool message, in the same order
     prompt_token_log  estimated tokens of each prompt sent
-    usage_log         what the provider reported for each, None where it said nothing
     turns, pauses     replies that counted as a turn, and those that were a pause
     prompt_chars      characters of the transcript as JSON, kept up as it grows
     denials           how often each exact proposal was denied
+    usage_log         what the provider reported for each call, None where it said nothing
     ending            value of the Stop that ended the run, None while it goes on
     """
 
@@ -200,7 +257,7 @@ class RunState:
             return cls(**data)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
-                f"not a saved run: {error}. Pass the text that RunState.to_json wrote"
+                f"not a saved run ({error}): pass the text that RunState.to_json wrote"
             ) from error
 
 
@@ -211,17 +268,6 @@ class RunResult:
     stop: Stop
     answer: str | None
     state: RunState
-
-
-class Model(Protocol):
-    """Anything that reads a transcript and returns one assistant message, bare or in a Reply."""
-
-    def chat(self, messages: list[Message]) -> Message | Reply:
-        """The next assistant message. Must not change `messages`."""
-        ...
-
-
-Guard = Callable[[RunState], Stop | None]
 
 
 class RunCrash(Exception):
@@ -245,6 +291,16 @@ class RunInterrupted(KeyboardInterrupt):
     def __str__(self) -> str:
         return str(self.args[0])
 
+
+class Model(Protocol):
+    """Anything that reads a transcript and returns one assistant message, bare or in a Reply."""
+
+    def chat(self, messages: list[Message]) -> Message | Reply:
+        """The next assistant message. Must not change `messages`."""
+        ...
+
+
+Guard = Callable[[RunState], Stop | None]
 
 SYSTEM_PROMPT = (
     "You work at a support desk. Solve the customer's problem with the tools you have. "
@@ -282,18 +338,25 @@ def resume_agent(
     guards, after the calls that waited for a decision have been put to the gate again.
     """
     try:
-        stop = reopen(state, tools, gate, limits)
+        stop = _reopen(state, tools, gate, limits)
         while stop is None:
             stop = must_stop(state, limits, guards) or step(state, model, tools, gate, limits)
-    except KeyboardInterrupt as error:
-        settle(state, "interrupted")
-        raise RunInterrupted(f"interrupted in turn {state.turns}; go on from .state", state) from error
     except BaseException as error:
-        cause = type(error).__name__
-        settle(state, f"stopped by {cause}")
-        raise RunCrash(f"{cause} in turn {state.turns}; go on from .state", state) from error
+        raise _crash(state, error) from error
     state.ending = stop.value
     return RunResult(stop, state.messages[-1]["content"] if stop is Stop.ANSWERED else None, state)
+
+
+def step(
+    state: RunState, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
+) -> Stop | None:
+    """One turn: query the model, then answer every call it proposes. None means go on."""
+    stop_reason, calls = query(state, model)
+    stop = reply_ends(stop_reason, bool(calls))
+    if stop is None:
+        return act(state, calls, tools, gate, limits)
+    _skip(state, calls, f"not run: the reply ended the run ({stop.value})")
+    return stop
 
 
 def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop | None:
@@ -309,18 +372,6 @@ def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop 
     if state.prompt_chars // 4 > limits.max_prompt_tokens:
         return Stop.TOKEN_LIMIT
     return None
-
-
-def step(
-    state: RunState, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
-) -> Stop | None:
-    """One turn: query the model, then answer every call it proposes. None means go on."""
-    stop_reason, calls = query(state, model)
-    stop = reply_ends(stop_reason, bool(calls))
-    if stop is None:
-        return act(state, calls, tools, gate, limits)
-    skip(state, calls, f"not run: the reply ended the run ({stop.value})")
-    return stop
 
 
 def query(state: RunState, model: Model) -> tuple[str | None, list[ToolCall]]:
@@ -356,17 +407,28 @@ def act(
     """Give every call its observation, in order. A call that ends the run leaves the rest unrun."""
     for position, call in enumerate(calls, 1):
         observation = execute_call(call, tools, gate)
-        record(state, observation, limits.max_result_chars)
+        _record(state, observation, limits.max_result_chars)
         if observation.kind == "pending":
-            skip(state, calls[position:], "waits for the decision on an earlier call", "pending")
+            _skip(state, calls[position:], "waits for the decision on an earlier call", "pending")
             return Stop.NEEDS_APPROVAL
         if observation.kind == "denied" and _count_denial(state, call) >= limits.repeated_denials:
-            skip(state, calls[position:], "not run: an earlier call was denied again")
+            _skip(state, calls[position:], "not run: an earlier call was denied again")
             return Stop.NO_PROGRESS
     return None
 
 
-def record(state: RunState, observation: Observation, max_chars: int = Limits.max_result_chars) -> None:
+def _count_denial(state: RunState, call: ToolCall) -> int:
+    proposal = f"{call.name}:{json.dumps(call.arguments, sort_keys=True)}"
+    state.denials[proposal] = state.denials.get(proposal, 0) + 1
+    return state.denials[proposal]
+
+
+def _append(state: RunState, message: Message) -> None:
+    state.messages.append(message)
+    state.prompt_chars += len(json.dumps(message))
+
+
+def _record(state: RunState, observation: Observation, max_chars: int = Limits.max_result_chars) -> None:
     """Append one observation and its tool message, its content cut to `max_chars` characters."""
     message = _told(observation)
     if len(message["content"]) > max_chars:
@@ -376,74 +438,65 @@ def record(state: RunState, observation: Observation, max_chars: int = Limits.ma
     _append(state, message)
 
 
-def skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "skipped") -> None:
-    """Answer calls that are not run."""
-    for call in calls:
-        record(state, Observation(call.call_id, False, kind, why))
-
-
 def _told(observation: Observation) -> Message:
     return tool_message(observation.call_id, observation.ok, observation.kind, observation.content)
 
 
-def _append(state: RunState, message: Message) -> None:
-    state.messages.append(message)
-    state.prompt_chars += len(json.dumps(message))
-
-
 def _cut(content: Any, limit: int) -> Any:
-    """Content that fits, or its first characters as a string with a mark. Cut as text, sent as a string,
-    so the JSON around it stays whole."""
     text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return content if len(text) <= limit else f"{text[:limit]} [cut: {limit} of {len(text)} characters]"
 
 
-def _count_denial(state: RunState, call: ToolCall) -> int:
-    proposal = f"{call.name}:{json.dumps(call.arguments, sort_keys=True)}"
-    state.denials[proposal] = state.denials.get(proposal, 0) + 1
-    return state.denials[proposal]
+def _skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "skipped") -> None:
+    """Answer calls that are not run."""
+    for call in calls:
+        _record(state, Observation(call.call_id, False, kind, why))
+
+
+def _settle(state: RunState, why: str) -> None:
+    """Answer what a run that was cut off left open, so that its transcript can be sent again."""
+    told = sum(message["role"] == "tool" for message in state.messages)
+    for observation in state.observations[told:]:
+        _append(state, _told(observation))
+    unanswered = _open_calls(state)
+    _skip(state, unanswered[:1], f"{why}: the effect may or may not have happened", "unknown")
+    _skip(state, unanswered[1:], f"not run: an earlier call was cut off ({why})")
+
+
+def _open_calls(state: RunState) -> list[ToolCall]:
+    """The calls at the end of the transcript that no tool message answers yet."""
+    results = 0
+    while results < len(state.messages) and state.messages[-1 - results]["role"] == "tool":
+        results += 1
+    if results == len(state.messages) or state.messages[-1 - results]["role"] != "assistant":
+        return []
+    return parse_tool_calls(state.messages[-1 - results])[results:]
+
+
+def _crash(state: RunState, error: BaseException) -> RunCrash | RunInterrupted:
+    cause = type(error).__name__
+    _settle(state, f"stopped by {cause}")
+    kind = RunInterrupted if isinstance(error, KeyboardInterrupt) else RunCrash
+    return kind(f"{cause} in turn {state.turns}: go on from .state with resume_agent", state)
 
 
 FINAL = (Stop.ANSWERED, Stop.TRUNCATED, Stop.REFUSED, Stop.MALFORMED)
 
 
-def reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits) -> Stop | None:
-    """Make a state ready to go on: nothing unanswered, pending calls judged again."""
+def _reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits) -> Stop | None:
+    """Make a state ready to go on: nothing unanswered, pending calls judged again. A Stop: it stays ended."""
     ended = Stop(state.ending) if state.ending else None
     if ended in FINAL:
         return ended
-    if ended is Stop.NO_PROGRESS and max(state.denials.values()) >= limits.repeated_denials:
+    if ended is Stop.NO_PROGRESS and max(state.denials.values(), default=0) >= limits.repeated_denials:
         return ended
     state.ending = None
-    settle(state, "no result was recorded")
+    _settle(state, "no result was recorded")
     while state.observations and state.observations[-1].kind == "pending":
         state.observations.pop()
         state.messages.pop()
     state.prompt_chars = sum(len(json.dumps(message)) for message in state.messages)
-    return act(state, open_calls(state), tools, gate, limits)
-
-
-def open_calls(state: RunState) -> list[ToolCall]:
-    """The calls at the end of the transcript that no tool message answers yet."""
-    answers = 0
-    while answers < len(state.messages) and state.messages[-1 - answers]["role"] == "tool":
-        answers += 1
-    if answers == len(state.messages) or state.messages[-1 - answers]["role"] != "assistant":
-        return []
-    return parse_tool_calls(state.messages[-1 - answers])[answers:]
-
-
-def settle(state: RunState, why: str) -> None:
-    """Answer what a run that was cut off left open, so that its transcript can be sent again.
-
-    The first open call may have run; those after it did not.
-    """
-    told = sum(message["role"] == "tool" for message in state.messages)
-    for observation in state.observations[told:]:
-        _append(state, _told(observation))
-    unanswered = open_calls(state)
-    skip(state, unanswered[:1], f"{why}: the effect may or may not have happened", "unknown")
-    skip(state, unanswered[1:], f"not run: an earlier call was cut off ({why})")
+    return act(state, _open_calls(state), tools, gate, limits)
 
 
 def _lines(state: RunState) -> list[tuple[str, str]]:
@@ -473,12 +526,14 @@ class Transcript:
         return "\n".join(f"{speaker:<6} | {text}" for speaker, text in _lines(self.state))
 
     def _repr_html_(self) -> str:
-        return "".join(
-            f'<div style="border-left: 4px solid {TINTS[speaker]}; background: {TINTS[speaker]}1a; margin: 2px 0;'
-            ' padding: 2px 8px; font-family: monospace; white-space: pre-wrap; overflow-wrap: anywhere">'
-            f"<b>{speaker}</b> {html.escape(text)}</div>"
-            for speaker, text in _lines(self.state)
-        )
+        return "\n".join(_row(speaker, text) for speaker, text in _lines(self.state))
+
+
+def _row(speaker: str, text: str) -> str:
+    tint = TINTS[speaker]
+    style = f"border-left: 4px solid {tint}; background: {tint}1a; margin: 2px 0; padding: 2px 8px;"
+    text_style = "font-family: monospace; white-space: pre-wrap; overflow-wrap: anywhere"
+    return f'<div style="{style} {text_style}"><b>{speaker}</b> {html.escape(text)}</div>'
 
 
 def print_transcript(state: RunState) -> None:
@@ -488,20 +543,15 @@ def print_transcript(state: RunState) -> None:
 
 def sequence_diagram(state: RunState) -> str:
     """Mermaid source of a sequence diagram of what happened in this run, effect boundary included."""
-    lines = [
-        "sequenceDiagram",
-        *("participant M as Model", "participant L as Loop", "participant G as Contract and gate"),
-        "participant T as Tool",
-    ]
-    observations = iter(state.observations)
-    proposed: list[str] = []
+    lines = ["sequenceDiagram", "participant M as Model", "participant L as Loop"]
+    lines += ["participant G as Contract and gate", "participant T as Tool"]
+    observations, proposed = iter(state.observations), iter(())
     for message in state.messages:
         if message["role"] == "assistant":
-            proposed = [call["function"]["name"] for call in message.get("tool_calls") or []]
-            said = [text for _, text in _lines(RunState([message]))]
-            lines += [f"M->>L: {_label(text)}" for text in said]
+            proposed = iter([call["function"]["name"] for call in message.get("tool_calls") or []])
+            lines += [f"M->>L: {_label(text)}" for _, text in _lines(RunState([message]))]
         elif message["role"] == "tool":
-            lines += _crossing(_label(proposed.pop(0)), next(observations))
+            lines += _crossing(_label(next(proposed)), next(observations))
         else:
             lines.append(f"L->>M: {message['role']}: {_label(message['content'])}")
     return "\n  ".join(lines)
@@ -509,12 +559,13 @@ def sequence_diagram(state: RunState) -> str:
 
 def _crossing(name: str, observation: Observation) -> list[str]:
     """The arrows of one call: how far it came, and what went back to the model."""
-    told = f"L->>M: {observation.kind}: {_label(json.dumps(observation.content))}"
-    if observation.kind == "skipped":
+    kind = observation.kind
+    told = f"L->>M: {kind}: {_label(json.dumps(observation.content))}"
+    if kind == "skipped":
         return [f"Note over L: {name} not run", told]
-    if observation.kind in ("invalid", "denied", "pending"):
-        return [f"L->>G: {name}", f"G-->>L: {observation.kind}", told]
-    return [f"L->>G: {name}", "G-->>L: allow", f"L->>T: {name}", f"T-->>L: {observation.kind}", told]
+    if kind in ("invalid", "denied", "pending"):
+        return [f"L->>G: {name}", f"G-->>L: {kind}", told]
+    return [f"L->>G: {name}", "G-->>L: allow", f"L->>T: {name}", f"T-->>L: {kind}", told]
 
 
 def _label(text: str, longest: int = 44) -> str:
@@ -522,57 +573,3 @@ def _label(text: str, longest: int = 44) -> str:
     text = " ".join(text.split())
     text = text if len(text) <= longest else text[: longest - 3] + "..."
     return re.sub(r"[^\w .,:{}()\"'/=-]", lambda sign: f"#{ord(sign[0])};", text) or "(empty)"
-
-
-USD_PER_MILLION_TOKENS = {"prompt": 3.00, "completion": 15.00}
-
-
-def estimate_cost(reply: Reply) -> float:
-    """What one reply cost in dollars, by the usage it reports; 0.0 if it reports none."""
-    if reply.usage is None:
-        return 0.0
-    prompt = reply.usage.prompt_tokens * USD_PER_MILLION_TOKENS["prompt"]
-    return (prompt + reply.usage.completion_tokens * USD_PER_MILLION_TOKENS["completion"]) / 1_000_000
-
-
-def run_tool(name: str, arguments: dict[str, Any], tool_impls: Mapping[str, Callable[..., Any]]) -> Any:
-    """Run a tool by name; whatever goes wrong comes back as a result for the model to read."""
-    if name not in tool_impls:  # allow-list
-        return {"error": f"unknown tool {name}"}
-    try:
-        return tool_impls[name](**arguments)
-    except Exception as error:  # errors go back to the model
-        return {"error": str(error)}
-
-
-def minimal_agent(
-    user_message: str,
-    tools: list[dict[str, Any]],
-    tool_impls: Mapping[str, Callable[..., Any]],
-    client: Any,
-    model: str,
-    max_steps: int = 10,
-    max_cost_usd: float = 0.50,
-) -> str:
-    """The agent loop in forty lines, for reading. `run_agent` is the one for use."""
-    system = (
-        "Use the tools when they help. Once you know the answer, give it in plain words and call nothing."
-    )
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": user_message}]
-    spent = 0.0
-    for step_number in range(max_steps):  # hard limit
-        reply = client.chat(model=model, messages=messages, tools=tools)
-        spent += estimate_cost(reply)
-        if spent > max_cost_usd:  # budget
-            return "Stopped: cost limit reached."
-        messages.append(reply.message)
-        proposals = reply.message.get("tool_calls") or []
-        if not proposals:
-            return str(reply.message["content"])
-        for proposal in proposals:
-            name = proposal["function"]["name"]
-            arguments = json.loads(proposal["function"]["arguments"])
-            print(f"  step {step_number}: calling {name}({arguments})")  # observability
-            content = json.dumps(run_tool(name, arguments, tool_impls))[:4000]  # truncation
-            messages.append({"role": "tool", "tool_call_id": proposal["id"], "content": content})
-    return "Stopped: step limit reached."

@@ -1,0 +1,167 @@
+"""What the kernel costs, as ratios: python tests/benchmarks/bench_kernel.py
+
+A ratio compares two measurements of one process, so that it says the same on a fast and on a slow machine.
+Not part of the test run: a busy machine would make it lie.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import statistics
+import subprocess
+import sys
+import time
+import tracemalloc
+from collections.abc import Callable
+from typing import Any
+
+import jsonschema
+
+from agentkit.loop import Limits, allow_all, run_agent
+from agentkit.tools import ToolSpec, compile_schema
+from agentkit.wire import tool_call_message
+
+TURNS = (50, 100, 200, 400)
+LONG_RUN = 10_000
+ROUNDS = 25
+
+PROPOSAL = tool_call_message("call_1", "noop", {"number": 7})
+
+ORDER = {
+    "type": "object",
+    "properties": {
+        "order_id": {"type": "string", "pattern": "^[A-Z]-[0-9]+$"},
+        "amount_cents": {"type": "integer", "minimum": 1, "maximum": 100_000},
+        "currency": {"enum": ["EUR", "USD"]},
+        "tags": {"type": "array", "items": {"type": "string", "maxLength": 20}, "maxItems": 5},
+        "customer": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}, "vip": {"type": "boolean"}},
+            "required": ["name"],
+        },
+    },
+    "required": ["order_id", "amount_cents", "currency"],
+    "additionalProperties": False,
+}
+VALUE = {
+    "order_id": "A-17",
+    "amount_cents": 4999,
+    "currency": "EUR",
+    "tags": ["damaged", "urgent"],
+    "customer": {"name": "Ada", "vip": True},
+}
+
+
+class OneCall:
+    """A model that proposes the same call for ever and takes no time over it."""
+
+    def chat(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        return PROPOSAL
+
+
+def noop(number: int) -> dict[str, int]:
+    return {"number": number}
+
+
+def bare_loop(turns: int) -> None:
+    """The least that a loop does: read the arguments, look at one type, call, write the result."""
+    model, messages = OneCall(), [{"role": "user", "content": "Go."}]
+    done = 0
+    while done < turns:
+        reply = model.chat(messages)
+        messages.append(reply)
+        call = reply["tool_calls"][0]
+        arguments = json.loads(call["function"]["arguments"])
+        if type(arguments["number"]) is not int:
+            raise TypeError("number")
+        content = json.dumps(noop(**arguments))
+        messages.append({"role": "tool", "tool_call_id": call["id"], "content": content})
+        done += 1
+
+
+def kernel(turns: int) -> Any:
+    """The same run through the kernel: parse, validate, gate, run, append, account."""
+    tools = {"noop": ToolSpec("Do nothing.", {"number": int}, noop)}
+    return run_agent("Go.", OneCall(), tools, allow_all, Limits(max_turns=turns, max_prompt_tokens=10**9))
+
+
+def seconds(work: Callable[[], Any]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def paired(left: Callable[[], Any], right: Callable[[], Any]) -> tuple[float, float]:
+    """The best of many rounds of each, taken in turn so that a busy moment hits both."""
+    rounds = [(seconds(left), seconds(right)) for _ in range(ROUNDS)]
+    return min(pair[0] for pair in rounds), min(pair[1] for pair in rounds)
+
+
+def report(name: str, value: float, unit: str, limit: str, holds: bool) -> bool:
+    print(f"{name:<52} {value:8.2f} {unit:<3} wanted {limit:<7} {'ok' if holds else 'MISSED'}")
+    return holds
+
+
+def bench_turns() -> bool:
+    per_turn, fine = {}, True
+    for turns in TURNS:
+        ours, theirs = paired(lambda n=turns: kernel(n), lambda n=turns: bare_loop(n))
+        per_turn[turns] = ours / turns
+        name = f"kernel turn against a bare while loop, {turns} turns"
+        fine &= report(name, ours / theirs, "x", "<= 6", ours / theirs <= 6)
+    growth = max(per_turn.values()) / per_turn[TURNS[0]]
+    print(f"    one kernel turn: {per_turn[TURNS[0]] * 1e6:.1f} microseconds")
+    return report("growth of a turn's cost, 50 to 400 turns", growth, "x", "< 1.15", growth < 1.15) and fine
+
+
+def bench_validation() -> bool:
+    ours, theirs = compile_schema(ORDER), jsonschema.Draft202012Validator(ORDER)
+    assert ours.problem(VALUE) is None
+    assert theirs.is_valid(VALUE)
+    left, right = paired(
+        lambda: [ours.problem(VALUE) for _ in range(200)],
+        lambda: [theirs.is_valid(VALUE) for _ in range(200)],
+    )
+    return report("validation, times as fast as jsonschema", right / left, "x", ">= 5", right / left >= 5)
+
+
+def bench_import() -> bool:
+    """The kernel's cumulative time by -X importtime, modules that the bare interpreter loads not counted."""
+    command = [sys.executable, "-X", "importtime", "-c", "import agentkit.loop"]
+    logs = [subprocess.run(command, capture_output=True, text=True, check=True).stderr for _ in range(7)]
+    found = [re.search(r"\|\s*(\d+) \| agentkit\.loop$", log, re.M) for log in logs]
+    packages = [re.search(r"\|\s*(\d+) \| agentkit$", log, re.M) for log in logs]
+    total = [int(one[1]) + int(two[1]) for one, two in zip(found, packages, strict=True) if one and two]
+    milliseconds = statistics.median(total) / 1000
+    return report(
+        "import agentkit.loop above the bare interpreter", milliseconds, "ms", "< 50", milliseconds < 50
+    )
+
+
+def peak_bytes(work: Callable[[], Any]) -> tuple[int, Any]:
+    tracemalloc.start()
+    kept = work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak, kept
+
+
+def bench_memory() -> bool:
+    half, _ = peak_bytes(lambda: kernel(LONG_RUN // 2))
+    peak, result = peak_bytes(lambda: kernel(LONG_RUN))
+    text = json.dumps(result.state.messages)
+    transcript, _ = peak_bytes(lambda: json.loads(text))
+    print(f"    {LONG_RUN} turns: peak {peak / 1e6:.1f} MB, transcript {transcript / 1e6:.1f} MB")
+    fine = report(
+        "peak memory against the transcript's own size", peak / transcript, "x", "< 2", peak / transcript < 2
+    )
+    return (
+        report("peak memory, 10 000 turns against 5 000", peak / half, "x", "< 2.2", peak / half < 2.2)
+        and fine
+    )
+
+
+if __name__ == "__main__":
+    results = [bench() for bench in (bench_turns, bench_validation, bench_import, bench_memory)]
+    sys.exit(not all(results))
