@@ -141,7 +141,7 @@ def load(root: Path) -> Book:
     if not isinstance(book, dict) or not isinstance(book.get("chapters"), list):
         raise BookError("has no list `book: chapters:`", path=path, hint="List the chapters there, in order.")
     package = _package(config, path)
-    listed = list(_listed(book["chapters"] + (book.get("appendices") or []), "", path))
+    listed = list(listed_documents(book["chapters"] + (book.get("appendices") or []), "", path))
     pages = [_page(root, name, part, package) for name, part in listed if _text_path(root, name).is_file()]
     missing = [_text_path(root, name).relative_to(root).as_posix() for name, _ in listed]
     return Book(
@@ -171,13 +171,13 @@ def _bibliography(root: Path, config: dict[str, Any]) -> Path | None:
     return root / name if isinstance(name, str) else None
 
 
-def _listed(entries: Sequence[Any], part: str, path: Path) -> Iterator[tuple[str, str]]:
+def listed_documents(entries: Sequence[Any], part: str, path: Path) -> Iterator[tuple[str, str]]:
     """Every listed document with the part it stands in."""
     for entry in entries:
         if isinstance(entry, str):
             yield entry, part
         elif isinstance(entry, dict) and isinstance(entry.get("part"), str):
-            yield from _listed(entry.get("chapters") or [], entry["part"], path)
+            yield from listed_documents(entry.get("chapters") or [], entry["part"], path)
         else:
             raise BookError(
                 f"`book: chapters:` holds {entry!r}",

@@ -478,6 +478,13 @@ def body(content: str) -> str:
     return content.split("\n", 2)[2] if _digests(content) else content
 
 
+def code_of(content: str) -> str:
+    """A module without what a generated one says about headings, which its users do not depend on."""
+    if not is_generated(content):
+        return content
+    return "\n".join(line for line in body(content).split("\n") if not line.startswith(BLOCK))
+
+
 def _digests(content: str) -> tuple[str, str] | None:
     lines = content.split("\n", 2)
     match = DIGESTS.match(lines[1]) if len(lines) == 3 and is_generated(content) else None

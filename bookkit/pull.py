@@ -1,0 +1,126 @@
+"""Edits made in a notebook, taken back into its chapter's text."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from bookkit import files, notebook, text
+from bookkit.book import Chapter
+from bookkit.build import refusal
+from bookkit.errors import BookError
+from bookkit.notebook import Standing, State
+
+Plain = tuple[str, str, tuple[str, ...]]  # kind, source, tags
+
+
+def run(chapter: Chapter) -> list[str]:
+    """Write the notebook's cells into the text and return what changed, in words; empty when they agree
+    already.
+
+    Cells that are the same in both keep the lines they have in the text, blank lines around them included.
+    Raises BookError, changing nothing, when the text was edited as well, when there is no notebook, and for a
+    cell that the text's format cannot hold.
+    """
+    chapter_text = text.read(chapter.path)
+    name = chapter.notebook.relative_to(chapter.root).as_posix()
+    if not chapter.notebook.exists():
+        raise BookError("does not exist, so there is nothing to pull", path=name, hint="Run `bookkit build`.")
+    built = notebook.load(chapter.notebook)
+    in_text, in_notebook = notebook.text_digest(chapter_text), notebook.cells_digest(built)
+    known = notebook.recorded(built).get("text")
+    if in_text == in_notebook or in_notebook == known:
+        return []
+    changed = notebook.changed_cells(chapter_text, built)
+    if in_text != known:
+        raise refusal(Standing(chapter, chapter_text, {}, built, State.CONFLICT, tuple(changed)))
+    content = rewritten(files.read_text(chapter.path), chapter_text, built, chapter.path)
+    files.write_text(chapter.path, content)
+    return [f"{chapter.source}: {line}" for line in changed]
+
+
+def rewritten(content: str, chapter_text: text.Text, built: notebook.Notebook, path: Path) -> str:
+    """The text with the notebook's cells. Raises BookError when reading it back would give other cells."""
+    wanted: list[Plain] = [
+        (kind, source, tuple(tags)) for kind, source, tags in notebook.notebook_cells(built)
+    ]
+    present = [_plain(cell) for cell in chapter_text.cells]
+    lines = content.splitlines()
+    blocks: list[str] = []
+    kinds: list[str] = []
+    for _, a, b, c, d in _opcodes(present, wanted):
+        same = present[a:b] == wanted[c:d]
+        blocks += (
+            [_verbatim(lines, chapter_text.cells[i]) for i in range(a, b)] if same else _blocks(wanted[c:d])
+        )
+        kinds += [kind for kind, _, _ in wanted[c:d]]
+    made = chapter_text.header_text + "\n" * bool(chapter_text.header_text) + _separated(blocks, kinds)
+    _verify(made, wanted, path)
+    return made
+
+
+def _opcodes(present: Sequence[Plain], wanted: Sequence[Plain]) -> Sequence[tuple[str, int, int, int, int]]:
+    return difflib.SequenceMatcher(None, present, wanted, autojunk=False).get_opcodes()
+
+
+def _plain(cell: text.Cell) -> Plain:
+    return cell.kind, cell.source, cell.tags if cell.kind == "code" else ()
+
+
+def _verbatim(lines: Sequence[str], cell: text.Cell) -> str:
+    """A cell's lines as the text has them, its fence or region marks included."""
+    start, end = cell.line - 1, cell.line - 1 + cell.source.count("\n") + 1
+    if cell.kind == "code" or (start > 0 and text.REGION.match(lines[start - 1])):
+        start, end = start - 1, end + 1
+    return "\n".join(lines[start:end])
+
+
+def _blocks(cells: Sequence[Plain]) -> list[str]:
+    return [_block(*cell) for cell in cells]
+
+
+def _block(kind: str, source: str, tags: Sequence[str]) -> str:
+    """A new or changed cell as lines of the text."""
+    if kind == "code":
+        longest = max((len(run) for run in re.findall(r"^`{3,}", source, re.MULTILINE)), default=2)
+        fence = "`" * (longest + 1)
+        quoted = ", ".join(f'"{tag}"' for tag in tags)
+        return f"{fence}python{f' tags=[{quoted}]' if tags else ''}\n{source}\n{fence}"
+    if kind == "raw":
+        return f"<!-- #raw -->\n{source}\n<!-- #endraw -->"
+    return source if _stands_alone(source) else f"<!-- #region -->\n{source}\n<!-- #endregion -->"
+
+
+def _stands_alone(source: str) -> bool:
+    """Whether the text's reader would take this Markdown for one cell."""
+    try:
+        cells = text.parse(source, Path("cell")).cells
+    except BookError:
+        return False
+    return [cell.source for cell in cells] == [source]
+
+
+def _separated(blocks: Sequence[str], kinds: Sequence[str]) -> str:
+    """The cells with one blank line between them, two between two Markdown cells."""
+    made = ""
+    for i, block in enumerate(blocks):
+        if i:
+            bare = kinds[i - 1] == kinds[i] == "markdown" and not text.REGION.match(block)
+            made += "\n\n\n" if bare else "\n\n"
+        made += block
+    return made + "\n"
+
+
+def _verify(made: str, wanted: Sequence[Plain], path: Path) -> None:
+    read_back = [_plain(cell) for cell in text.parse(made, path).cells]
+    if read_back != list(wanted):
+        first = next(
+            (i for i, pair in enumerate(zip(read_back, wanted, strict=False)) if pair[0] != pair[1]), 0
+        )
+        raise BookError(
+            f"cell {first + 1} of its notebook cannot be told in the text's format",
+            path=path,
+            hint="Nothing was changed. Make the edit in the text by hand.",
+        )
