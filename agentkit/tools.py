@@ -16,7 +16,7 @@ import typing
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
@@ -782,7 +782,7 @@ def fix_object(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
     if not members and outside is None:
         return None
 
-    def fix(value: JSON) -> JSON:
+    def fix_members(value: JSON) -> JSON:
         if type(value) is not dict:
             return value
         names = members if outside is None else value
@@ -794,7 +794,7 @@ def fix_object(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
                     changed[name] = after
         return {**value, **changed} if changed else value
 
-    return fix
+    return fix_members
 
 
 def fix_items(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
@@ -1069,20 +1069,21 @@ def class_schema(hint: Any, above: tuple[Any, ...]) -> dict[str, JSON]:
     """The schema of an enumeration, a dataclass or a TypedDict."""
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return enum_schema([member.value for member in hint])
-    if dataclasses.is_dataclass(hint):
-        required = [each.name for each in dataclasses.fields(hint) if not has_default(each)]
-    elif typing.is_typeddict(hint):
-        required = [name for name in typing.get_type_hints(hint) if name in hint.__required_keys__]
-    else:
+    if not dataclasses.is_dataclass(hint) and not typing.is_typeddict(hint):
         raise SchemaError(f"no JSON Schema for the hint {show(hint)}; declare the schema by hand")
     hints = typing.get_type_hints(hint, include_extras=True)
     properties = {name: schema_from_hint(strip_required(part), above) for name, part in hints.items()}
+    required = [name for name, part in hints.items() if must_be_given(hint, name, part)]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 
 
-def has_default(each: dataclasses.Field[Any]) -> bool:
-    """Whether a dataclass can be made without this field."""
-    return each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
+def must_be_given(owner: Any, name: str, hint: Any) -> bool:
+    """Whether an instance of a dataclass or a TypedDict cannot do without this member."""
+    if dataclasses.is_dataclass(owner):
+        each = next(each for each in dataclasses.fields(owner) if each.name == name)
+        return each.default is dataclasses.MISSING and each.default_factory is dataclasses.MISSING
+    origin = typing.get_origin(hint)
+    return origin is typing.Required or (origin is not typing.NotRequired and name in owner.__required_keys__)
 
 
 def strip_required(hint: Any) -> Any:
@@ -1390,14 +1391,20 @@ def safe_calculate(expression: str) -> int | float:
     if len(expression) > MAX_EXPRESSION:
         raise ValueError(f"the expression is longer than {MAX_EXPRESSION} characters")
     try:
-        value = evaluate(ast.parse(expression.strip(), mode="eval").body, 0)
+        value = evaluate(syntax_tree(expression), 0)
         return value.numerator if value.denominator == 1 else float(value)
-    except (SyntaxError, RecursionError, MemoryError):
-        raise ValueError(f"not an arithmetic expression: {show(expression)}. {ALLOWED}") from None
     except ZeroDivisionError:
         raise ValueError("division by zero") from None
     except OverflowError:
         raise ValueError(TOO_LARGE) from None
+
+
+def syntax_tree(expression: str) -> ast.expr:
+    """The parsed expression; one sentence for whatever Python's parser has to say about it."""
+    try:
+        return ast.parse(expression.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ValueError(f"not an arithmetic expression: {show(expression)}. {ALLOWED}") from None
 
 
 def evaluate(node: ast.expr, depth: int) -> Fraction:
@@ -1417,13 +1424,20 @@ def evaluate(node: ast.expr, depth: int) -> Fraction:
 def evaluate_leaf(node: ast.expr, depth: int) -> Fraction:
     """The value of a number, a signed expression or a square root; nothing else is arithmetic here."""
     if isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        return bounded(Fraction(str(node.value)))
+        return literal(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         value = evaluate(node.operand, depth + 1)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.Call) and is_square_root(node):
         return square_root(evaluate(node.args[0], depth + 1))
     raise ValueError(f"unsupported expression element: {type(node).__name__}. {ALLOWED}")
+
+
+def literal(value: int | float) -> Fraction:
+    """A number as it was written: 0.1 is one tenth, not the binary fraction next to it."""
+    if value == math.inf:
+        raise ValueError(TOO_LARGE)
+    return bounded(Fraction(str(value)))
 
 
 def is_square_root(node: ast.Call) -> bool:
@@ -1532,7 +1546,7 @@ def get_weather(location: str, units: str = "celsius") -> str:
 
 def get_time(clock: Callable[[], datetime]) -> dict[str, str]:
     """The time that `clock` tells, in UTC and ISO 8601. The clock is passed in, so that a run can be repeated."""
-    return {"now": clock().astimezone(timezone.utc).isoformat()}
+    return {"now": clock().astimezone(UTC).isoformat()}
 
 
 # --- the support desk --------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import json.scanner
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -67,8 +66,8 @@ def no_constant(text: str) -> JSON:
     raise NotJSON(f"{text} is not JSON")
 
 
-READER = json.JSONDecoder(object_pairs_hook=unique_members, parse_float=finite, parse_constant=no_constant)
-SCAN: Callable[[str, int], tuple[JSON, int]] = json.scanner.make_scanner(READER)
+READER: Any = json.JSONDecoder(object_pairs_hook=unique_members, parse_float=finite, parse_constant=no_constant)
+SCAN: Callable[[str, int], tuple[JSON, int]] = READER.scan_once
 
 
 def parse_json(text: str) -> JSON:
@@ -513,6 +512,7 @@ def assistant_from_blocks(blocks: list[Any]) -> Message:
     Text is joined and tool uses become calls. Where that would lose something (thinking, server tools, an order
     in which text follows a call), the blocks are kept as they came, under `blocks`, to be replayed.
     """
+    blocks = [block for block in blocks if not (is_block(block, "text") and block.get("text") == "")]
     calls = [entry_from_block(block) for block in blocks if is_block(block, "tool_use")]
     text = content_text([block for block in blocks if is_block(block, "text")])
     message: Message = {"role": "assistant", "content": text or None if calls else text}
@@ -556,8 +556,10 @@ def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
 
 def turn_to_anthropic(message: Message) -> Message:
     """One user or assistant message in Anthropic's form."""
-    if message.get("role") != "assistant":
+    if message.get("role") == "user":
         return {"role": "user", "content": message.get("content")}
+    if message.get("role") != "assistant":
+        raise ValueError(f"Anthropic's API has no role {show(message.get('role'))}")
     blocks = [block_json(block) for block in content_blocks(message)]
     return {"role": "assistant", "content": replayed(message, blocks) or ""}
 
@@ -658,47 +660,75 @@ def check_messages(messages: Sequence[Message]) -> list[str]:
     A line that begins with `400` is what the provider answers instead of a reply. One that begins with
     `accepted` goes through, at a price that the line names.
     """
-    if any(message.get("role") == "tool" or "tool_calls" in message for message in messages):
-        return [*check_roles(messages), *check_openai(messages)]
-    return [*check_roles(messages), *check_anthropic(messages)]
+    problems = check_roles(messages)
+    if problems:
+        return problems
+    openai = any(message["role"] == "tool" or "tool_calls" in message for message in messages)
+    return check_openai(messages) if openai else check_anthropic(messages)
 
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
-def check_roles(messages: Sequence[Message]) -> list[str]:
+def check_roles(messages: Sequence[Any]) -> list[str]:
     """Messages that no provider knows how to read."""
-    if not messages:
-        return ["400 — messages: at least one message is required"]
-    return [
-        f"400 — messages.{at}.role: must be one of {', '.join(ROLES)}, got {show(message.get('role'))}"
-        for at, message in enumerate(messages)
-        if message.get("role") not in ROLES
+    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+    problems = [
+        f"400 — messages.{at}.role: must be one of {', '.join(ROLES)}, got {show(role)}"
+        for at, role in enumerate(roles)
+        if role not in ROLES
     ]
+    return problems if messages else ["400 — messages: at least one message is required"]
+
+
+@dataclass
+class Pairing:
+    """The calls of the latest assistant message that still wait for a result, while messages are read in order."""
+
+    problems: list[str] = field(default_factory=list)
+    asked: list[str] = field(default_factory=list)
+    waiting: list[str] = field(default_factory=list)
+    answered_at: list[int] = field(default_factory=list)
+
+    def ask(self, ids: list[str], at: int) -> None:
+        """An assistant message with these calls."""
+        twice = sorted({each for each in ids if ids.count(each) > 1})
+        if twice:
+            self.problems.append(f"400 — messages.{at}: tool call ids must be unique; repeated: {', '.join(twice)}")
+        self.asked, self.waiting, self.answered_at = ids, list(ids), []
+
+    def answer(self, ids: list[str], at: int) -> list[str]:
+        """A message with results for these calls; returns the ids that nobody waits for."""
+        strangers = [each for each in ids if each not in self.waiting]
+        self.waiting = [each for each in self.waiting if each not in ids]
+        self.answered_at.append(at)
+        return strangers
 
 
 def check_openai(messages: Sequence[Message]) -> list[str]:
     """Calls and results that do not belong together, in OpenAI's form."""
-    problems: list[str] = []
-    waiting: list[str] = []
+    pairing = Pairing()
     for at, message in enumerate(messages):
-        if message.get("role") == "tool":
-            call_id = message.get("tool_call_id")
-            if call_id not in waiting:
-                problems.append(
-                    f"400 — messages.{at}: messages with role 'tool' must be a response to a preceding message "
-                    f"with 'tool_calls' ({show(call_id)} answers none)"
-                )
-            waiting = [each for each in waiting if each != call_id]
+        if message["role"] == "tool":
+            for stranger in pairing.answer([str(message.get("tool_call_id"))], at):
+                pairing.problems.append(NO_CALL.format(at=at, id=show(stranger)))
             continue
-        problems += unanswered(waiting)
-        waiting = [entry_id(item) for item in message.get("tool_calls") or []]
-        problems += repeated(waiting, at)
-        if message.get("role") != "assistant" or waiting:
-            continue
-        if message.get("content") is None:
-            problems.append(f"400 — messages.{at}.content: expected a string, got null")
-    return problems + unanswered(waiting)
+        unanswered(pairing, NO_RESPONSE)
+        pairing.ask([entry_id(item) for item in message.get("tool_calls") or []], at)
+        if message["role"] == "assistant" and not pairing.asked and message.get("content") is None:
+            pairing.problems.append(f"400 — messages.{at}.content: expected a string, got null")
+    unanswered(pairing, NO_RESPONSE)
+    return pairing.problems
+
+
+NO_CALL = (
+    "400 — messages.{at}: messages with role 'tool' must be a response to a preceding message with 'tool_calls'; "
+    "{id} is none"
+)
+NO_RESPONSE = (
+    "400 — An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
+)
 
 
 def entry_id(item: Any) -> str:
@@ -706,82 +736,49 @@ def entry_id(item: Any) -> str:
     return str(item.get("id")) if isinstance(item, dict) else ""
 
 
-def unanswered(waiting: list[str]) -> list[str]:
-    """OpenAI's complaint about calls without a result."""
-    if not waiting:
-        return []
-    return [
-        "400 — An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-        f"'tool_call_id'. The following tool_call_ids did not have response messages: {', '.join(waiting)}"
-    ]
-
-
-def repeated(ids: list[str], at: int) -> list[str]:
-    """Calls of one message that share an id."""
-    twice = sorted({each for each in ids if ids.count(each) > 1})
-    return (
-        [f"400 — messages.{at}: tool call ids must be unique; repeated: {', '.join(twice)}"] if twice else []
-    )
+def unanswered(pairing: Pairing, complaint: str, at: int = 0) -> None:
+    """Record the calls that a later message has left without a result."""
+    if pairing.waiting:
+        pairing.problems.append(complaint.format(at=at, ids=", ".join(pairing.waiting)))
+        pairing.waiting = []
 
 
 def block_ids(message: Message, kind: str, key: str) -> list[str]:
     """The ids that the blocks of one type carry."""
     content = message.get("content")
-    return (
-        [str(block.get(key)) for block in content if is_block(block, kind)]
-        if isinstance(content, list)
-        else []
-    )
+    return [str(block.get(key)) for block in content if is_block(block, kind)] if isinstance(content, list) else []
+
+
+NO_USE = "400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"
+WRONG_USE = "400 — messages.{at}: unexpected tool_use_id found in tool_result blocks: {ids}"
+NO_RESULT = "400 — messages.{at}: tool_use ids were found without tool_result blocks immediately after: {ids}"
+EMPTY = "400 — messages.{at}: all messages must have non-empty content except for the last one of the assistant"
+SPLIT = "accepted, but the results of one turn are split over messages {places}: expect {n} requests instead of 1"
 
 
 def check_anthropic(messages: Sequence[Message]) -> list[str]:
     """Tool uses and results that do not belong together, in Anthropic's form."""
-    problems: list[str] = []
-    waiting: list[str] = []
-    split: list[int] = []
+    pairing, asked_at = Pairing(), 0
     for at, message in enumerate(messages):
         results = block_ids(message, "tool_result", "tool_use_id")
         if results:
-            split.append(at)
-            problems += orphans(results, waiting, at, bool(split[:-1] or waiting))
-            waiting = [each for each in waiting if each not in results]
-        if message.get("role") == "assistant" or not results:
-            problems += [*missing_results(waiting, at), *split_results(split)]
-            waiting, split = block_ids(message, "tool_use", "id"), []
-            problems += repeated(waiting, at)
-        if message.get("content") in (None, "", []) and at < len(messages) - 1:
-            problems.append(f"400 — messages.{at}: all messages must have non-empty content")
-    return [*problems, *missing_results(waiting, len(messages)), *split_results(split)]
+            strangers = pairing.answer(results, at)
+            if strangers:
+                complaint = WRONG_USE if pairing.asked else NO_USE
+                pairing.problems.append(complaint.format(at=at, ids=", ".join(strangers)))
+            continue
+        close_turn(pairing, asked_at)
+        pairing.ask(block_ids(message, "tool_use", "id"), at)
+        asked_at = at
+        if not message.get("content") and not (at == len(messages) - 1 and message["role"] == "assistant"):
+            pairing.problems.append(EMPTY.format(at=at))
+    close_turn(pairing, asked_at)
+    return pairing.problems
 
 
-def orphans(results: list[str], waiting: list[str], at: int, after_calls: bool) -> list[str]:
-    """Results of calls that the message before did not make."""
-    strangers = [each for each in results if each not in waiting]
-    if strangers and not after_calls:
-        return [
-            "400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"
-        ]
-    return [
-        f"400 — messages.{at}: unexpected tool_use_id found in tool_result blocks: {each}"
-        for each in strangers
-    ]
-
-
-def missing_results(waiting: list[str], at: int) -> list[str]:
-    """Calls of the message before whose results are not here."""
-    if not waiting:
-        return []
-    ids = ", ".join(waiting)
-    return [
-        f"400 — messages.{at}: tool_use ids were found without tool_result blocks immediately after: {ids}"
-    ]
-
-
-def split_results(at: list[int]) -> list[str]:
-    """Results of one turn in several messages: the model learns to ask for one thing at a time."""
-    if len(at) < 2:
-        return []
-    places = ", ".join(map(str, at))
-    return [
-        f"accepted, but the results of one turn are split over messages {places}: expect {len(at)} requests for 1"
-    ]
+def close_turn(pairing: Pairing, asked_at: int) -> None:
+    """Record what one turn left behind: calls without results, and results that came in pieces."""
+    unanswered(pairing, NO_RESULT, asked_at + 1)
+    if len(pairing.answered_at) > 1 and pairing.asked:
+        places = ", ".join(map(str, pairing.answered_at))
+        pairing.problems.append(SPLIT.format(places=places, n=len(pairing.asked)))
