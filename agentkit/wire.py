@@ -78,8 +78,8 @@ def parse_json(text: str) -> JSON:
     start = len(text) - len(text.lstrip(" \t\n\r"))
     try:
         value, end = SCAN(text, start)
-    except StopIteration:
-        raise NotJSON(f"a value was expected at character {start}") from None
+    except StopIteration as stop:
+        raise NotJSON(f"Expecting value at character {stop.value}") from None
     except json.JSONDecodeError as error:
         raise NotJSON(f"{error.msg} at character {error.pos}") from None
     except NotJSON:
@@ -110,9 +110,9 @@ def read_arguments(raw: JSON) -> tuple[dict[str, JSON] | None, str, str | None]:
 
     A string is parsed, an object that arrives parsed is accepted, `null` and an empty string mean no arguments.
     """
+    if raw is None or raw == "":
+        return {}, "{}", None
     text = raw if isinstance(raw, str) else as_text(raw)
-    if raw is None or not text.strip(" \t\n\r"):
-        return {}, text if raw else "{}", None
     try:
         value = parse_json(text)
     except NotJSON as error:
