@@ -1,8 +1,8 @@
 """Every labelled figure of the executed notebooks as a file of its own, with an index.
 
 `figures/gate-two-runs.svg` is the output of the cell labelled `fig-gate-two-runs`; `figures/index.json` says
-of each label which file, chapter, caption and alt text belong to it. A file is replaced or removed only if the
-index lists it, so that a picture somebody put there by hand stays.
+of each label which file, chapter, caption and alt text belong to it. A file is replaced or removed only if
+the index lists it, so that a picture somebody put there by hand stays.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ class Picture:
 def run(book: Book, labels: Sequence[str] | None = None, check: bool = False) -> list[str]:
     """Export the figures called `labels` (all without any); return what changed, or would (`check`).
 
-    A label may be given without `fig-`. The figures of a chapter that has no notebook at the moment stay as they
-    are. Raises BookError for a label that no executed cell has, or two have, and for a file in the way that was
-    not exported by this tool. The result holds paths relative to the book.
+    A label may be given without `fig-`. The figures of a chapter that has no notebook at the moment stay
+    as they are. Raises BookError for a label that no executed cell has, or two have, and for a file in the
+    way that was not exported by this tool. The result holds paths relative to the book.
     """
     folder = book.root / FOLDER
     old = read_index(book)
@@ -76,7 +76,9 @@ def pictures_of(book: Book) -> Iterator[Picture]:
 
 
 def read_index(book: Book) -> dict[str, dict[str, str]]:
-    """Label → entry as the last export wrote it; empty before the first. Raises BookError for a broken one."""
+    """Label → entry as the last export wrote it; empty before the first. Raises BookError for a broken
+    one.
+    """
     path = book.root / FOLDER / INDEX
     if not path.exists():
         return {}

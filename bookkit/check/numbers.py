@@ -1,0 +1,180 @@
+"""The rule that makes the book trustworthy: every number that the prose quotes is printed or asserted.
+
+A quoted number is one of three or more digits, a decimal, a percentage or a multiple (`5×`), in prose, a table,
+inline code, a formula, a caption or an alt text. It counts as backed when, separators removed, it stands in an
+output of the same chapter, in an `assert`, in a literal of a cell that the page shows, or in the header's
+`bookkit: numbers:`, the list of what is told and not measured.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from bookkit import text
+from bookkit.check.manuscript import (
+    Manuscript,
+    Page,
+    Problem,
+    blank,
+    captions,
+    line_of,
+    option_line,
+    prose,
+    texts_of,
+)
+
+SEPARATOR = r"(?:[ \u00a0\u2009\u202f,_]|\\,|\{,\}|&nbsp;|&thinsp;)"
+GROUPED = rf"\d{{1,3}}(?P<separator>{SEPARATOR})\d{{3}}(?:(?P=separator)\d{{3}})*(?!\d)"
+TIMES = r"(?:×|x\b|\\times\b)"
+NUMBER = rf"(?:{GROUPED}|\d+)(?:\.\d+)?"
+UNIT = r"(?:ms|s|min|h|k|kB|KB|MB|GB|px|pt|th|USD|x)\b"
+QUOTED = re.compile(
+    rf"(?<![\w.#])(?<![A-Za-z]-)(?P<number>{NUMBER})(?!\.\d)"
+    rf"(?P<percent>\s?\\?%)?(?P<times>{TIMES}(?!\d)|\s{TIMES}(?!\s?\d))?(?=[^\w]|{UNIT}|\Z)"
+)
+CHAIN = re.compile(rf"(?<![\d.]){GROUPED}(?:\.\d+)?")
+PLAIN = re.compile(r"\d+(?:\.\d+)?")
+
+# What stands in prose without being read as a quantity.
+NOT_QUOTED = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"\]\([^)\s]*\)",  # the target of a link
+        r"<?https?://[^\s>)]*",
+        r"\[[^\]\n]*@[^\]]*\]",  # a citation with its pages
+        r"@[A-Za-z][\w:.-]*",
+        r"\{[^{}\n]*[#.][A-Za-z][^{}\n]*\}",  # attributes
+        r"<[A-Za-z/][^>]*>",
+        r"\b\d+(?:\.\d+){2,}",  # a version
+        r"\b\d{4}-\d{2}(?:-\d{2})?\b",  # a date
+        r"(?i:\b(?:sections?|chapters?|parts?|exercises?|figures?|tables?|steps?|pages?|lines?|python|quarto|"
+        r"version|rfc|pep|iso|draft)|§§?)[ \u00a0]?\d+(?:\.\d+)*",
+    )
+)
+BEFORE_A_YEAR = re.compile(
+    r"(?:\b(?:in|since|from|until|by|before|after|around|early|late|mid|year|spring|summer|autumn|winter|January|"
+    r"February|March|April|May|June|July|August|September|October|November|December)[ \u00a0-]|\(|, |© ?|[–-])$"
+)
+
+
+@dataclass(frozen=True)
+class Quote:
+    """A number that prose quotes: where, as it is written, and in the one form in which numbers are compared."""
+
+    start: int
+    written: str
+    value: str
+
+
+def numbers_are_backed(manuscript: Manuscript) -> Iterator[Problem]:
+    """Every number the prose quotes is printed by, or asserted in, the same chapter."""
+    for page in manuscript.pages:
+        if page.notebook is None and page.chapter.is_executed:
+            continue  # without its outputs every number would be reported; that it is not built is another rule
+        known = evidence(page)
+        for line, quote in quotes_of(page):
+            if quote.value not in known:
+                yield page.problem(
+                    line,
+                    f"{quote.written} is quoted, and no cell of the chapter prints or asserts it",
+                    "Print or assert it, correct it, or list it in the header when it is told and not measured: "
+                    f'bookkit: {{numbers: ["{quote.written}"]}}',
+                )
+
+
+def quotes_of(page: Page) -> Iterator[tuple[int, Quote]]:
+    """Every quoted number of a page with its line."""
+    for cell in page.text.cells:
+        if cell.kind == "markdown":
+            yield from ((line_of(cell, quote.start), quote) for quote in quoted(prose(cell.source)))
+        for key, caption in captions(cell):
+            yield from ((option_line(cell, key), quote) for quote in quoted(caption))
+
+
+def quoted(source: str) -> Iterator[Quote]:
+    """The quantities in a piece of prose that need backing."""
+    for pattern in NOT_QUOTED:
+        source = blank(pattern, source)
+    for found in QUOTED.finditer(source):
+        value = canonical(found["number"])
+        marked = found["percent"] or found["times"]
+        if (marked or "." in value or _digits(found["number"]) >= 3) and not _is_year(found, source):
+            yield Quote(found.start(), found[0].strip(), value)
+
+
+def canonical(number: str) -> str:
+    """A number without separators, leading zeros and trailing zeros of its fraction: `9 999.50` is 9999.5."""
+    whole, _, fraction = re.sub(r"[^\d.]", "", number).partition(".")
+    fraction = fraction.rstrip("0")
+    return (whole.lstrip("0") or "0") + (f".{fraction}" if fraction else "")
+
+
+def numbers_in(source: str) -> set[str]:
+    """Every number that a text can be read as holding, in canonical form.
+
+    `54 142 229` may be three numbers or a large one: all readings count.
+    """
+    found = {canonical(number) for number in PLAIN.findall(source)}
+    for chain in CHAIN.finditer(source):
+        groups = re.split(SEPARATOR, chain[0])
+        for start in range(len(groups)):
+            found |= {canonical("".join(groups[start:end])) for end in range(start + 2, len(groups) + 1)}
+    return found
+
+
+def evidence(page: Page) -> set[str]:
+    """The numbers that a page may quote."""
+    known = {canonical(number) for number in page.chapter.numbers}
+    for executed in page.executed:
+        for output in executed.outputs:
+            for shown in texts_of(output):
+                known |= numbers_in(shown)
+    for cell in page.code:
+        known |= code_numbers(cell)
+    return known
+
+
+def code_numbers(cell: text.Cell) -> set[str]:
+    """The numbers among a cell's literals, docstrings left out; of a hidden cell only those in its asserts."""
+    try:
+        tree = ast.parse(cell.code)
+    except (SyntaxError, ValueError):  # a magic: no literal can be told from the rest
+        return set()
+    if cell.options.get("echo") is False or cell.options.get("include") is False:
+        return {
+            number for node in ast.walk(tree) if isinstance(node, ast.Assert) for number in _literals(node)
+        }
+    return set(_literals(tree))
+
+
+def _literals(tree: ast.AST) -> Iterator[str]:
+    """The numbers in all constants below a node, except in texts that stand as a statement."""
+    for node in _walk_values(tree):
+        if isinstance(node.value, str | bytes):
+            yield from numbers_in(node.value if isinstance(node.value, str) else node.value.decode("latin-1"))
+        elif isinstance(node.value, int | float) and not isinstance(node.value, bool):
+            yield from numbers_in(
+                format(node.value, "f") if isinstance(node.value, float) else str(node.value)
+            )
+
+
+def _walk_values(tree: ast.AST) -> Iterator[ast.Constant]:
+    for child in ast.iter_child_nodes(tree):
+        if isinstance(child, ast.Constant):
+            if not isinstance(tree, ast.Expr):
+                yield child
+        else:
+            yield from _walk_values(child)
+
+
+def _digits(number: str) -> int:
+    return len(re.sub(r"\D", "", number))
+
+
+def _is_year(found: re.Match[str], source: str) -> bool:
+    """`in 2023`, `(2023)`, `Yao et al., 2023`, and neither `2 023` nor `2023 tokens`."""
+    is_bare = re.fullmatch(r"(?:19|20)\d\d", found[0].strip()) is not None
+    return is_bare and BEFORE_A_YEAR.search(source[max(0, found.start() - 12) : found.start()]) is not None
