@@ -1,0 +1,7 @@
+"""stub"""
+
+from pathlib import Path
+
+
+def build(book, pages, kind):
+    raise NotImplementedError
