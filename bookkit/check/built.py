@@ -12,11 +12,19 @@ from bookkit.notebook import State
 
 REMEDY = {
     State.MISSING: ("has no notebook", "Run `bookkit build`."),
-    State.TEXT: ("and its notebook differ", "Run `bookkit build`: it rewrites the notebook and executes
-    nothing."), State.STALE: ("has a stale notebook", "Run `bookkit build`."),
-    State.EDITED: ("is not what its edited notebook holds", "Run `bookkit pull`, or delete the notebook and
-    build."), State.CONFLICT: ("and its notebook were both edited", "Bring the two together, then run
-    `bookkit build`."),
+    State.TEXT: (
+        "and its notebook differ",
+        "Run `bookkit build`: it rewrites the notebook and executes nothing.",
+    ),
+    State.STALE: ("has a stale notebook", "Run `bookkit build`."),
+    State.EDITED: (
+        "is not what its edited notebook holds",
+        "Run `bookkit pull`, or delete the notebook and build.",
+    ),
+    State.CONFLICT: (
+        "and its notebook were both edited",
+        "Bring the two together, then run `bookkit build`.",
+    ),
 }
 
 
@@ -24,8 +32,9 @@ def everything_is_readable(manuscript: Manuscript) -> Iterator[Problem]:
     """Every listed page exists and has the book's format; every notebook is one."""
     yield from manuscript.faults
     for name in manuscript.book.missing:
-        yield Problem("_quarto.yml", None, "", f"lists {name}, which does not exist", "Write it, or take it
-        out.")
+        yield Problem(
+            "_quarto.yml", None, "", f"lists {name}, which does not exist", "Write it, or take it out."
+        )
 
 
 def notebooks_are_fresh(manuscript: Manuscript) -> Iterator[Problem]:
@@ -59,8 +68,9 @@ def modules_match_chapters(manuscript: Manuscript) -> Iterator[Problem]:
         yield Problem(name, None, "", "is not what its chapter's saved cells make", "Run `bookkit tangle`.")
     for path in plan.orphans:
         name = path.relative_to(book.root).as_posix()
-        yield Problem(name, None, "", "was generated, and no chapter saves cells to it any more", "Delete
-        it.")
+        yield Problem(
+            name, None, "", "was generated, and no chapter saves cells to it any more", "Delete it."
+        )
 
 
 def figures_are_exported(manuscript: Manuscript) -> Iterator[Problem]:

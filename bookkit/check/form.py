@@ -14,6 +14,7 @@ from bookkit.check.manuscript import Manuscript, Page, Problem, line_of, option_
 
 H1 = re.compile(r"^#[ \t]+\S.*$", re.MULTILINE)
 SETEXT_H1 = re.compile(r"^\S.*\n=+[ \t]*$", re.MULTILINE)
+LINE = re.compile(r".*")
 SECTION_ID = re.compile(r"\{[^{}]*#sec-[\w-]+[^{}]*\}\s*$")
 DIV = re.compile(r"^ {0,3}(?P<colons>:{3,})[ \t]*(?P<rest>.*?)[ \t]*:*[ \t]*$")
 QUARTO_CELL = re.compile(r"^ {0,3}~{3,}\s*\{(?P<language>ojs|mermaid|python)\b.*$", re.MULTILINE)
@@ -30,8 +31,9 @@ KNOWN_OPTIONS = {
 SWITCHES = ("echo", "include", "output")
 CAPTIONED = {"fig-": ("fig-cap", "fig-alt"), "tbl-": ("tbl-cap",), "lst-": ("lst-cap",)}
 IMAGE = re.compile(r"!\[(?P<alt>[^\]]*)\]\([^)]*\)(?:\{(?P<attributes>[^}]*)\})?")
-TABLE_CAPTION = re.compile(r"^[ \t]*(?:Table)?:[ \t]*(?P<caption>.*?)\{[^{}\n]*#tbl-[\w-]+[^{}\n]*\}",
-re.MULTILINE)
+TABLE_CAPTION = re.compile(
+    r"^[ \t]*(?:Table)?:[ \t]*(?P<caption>.*?)\{[^{}\n]*#tbl-[\w-]+[^{}\n]*\}", re.MULTILINE
+)
 
 
 def headers_are_complete(manuscript: Manuscript) -> Iterator[Problem]:
@@ -42,8 +44,7 @@ def headers_are_complete(manuscript: Manuscript) -> Iterator[Problem]:
         header = page.text.header
         if "title" in header:
             yield page.problem(
-                1, "the header has a title, which @sec- cannot refer to", "Write `# Title {#sec-name}`
-                instead."
+                1, "the header has a title, to which @sec- cannot refer", "Write `# Title {#sec-name}`."
             )
         if page.chapter.is_executed:
             yield from _jupyter_header(page, header.get("jupyter"))
@@ -57,13 +58,11 @@ def pages_have_one_title(manuscript: Manuscript) -> Iterator[Problem]:
             yield page.problem(1, "has no H1", "Open it with `# Title {#sec-name}`.")
             continue
         first, found = titles[0]
+        line = line_of(first, found.start())
         if first is not page.text.cells[0] or prose(first.source)[: found.start()].strip():
-            yield page.problem(line_of(first, found.start()), "its H1 is not the first thing in it", "Put
-            it on top.")
+            yield page.problem(line, "its H1 is not the first thing in it", "Put it on top.")
         if not SECTION_ID.search(found[0]):
-            yield page.problem(
-                line_of(first, found.start()), "its H1 has no id", "Write `# Title {#sec-name}`."
-            )
+            yield page.problem(line, "its H1 has no id", "Write `# Title {#sec-name}`.")
         for cell, other in titles[1:]:
             yield page.problem(line_of(cell, other.start()), "a second H1", "Use ## for sections.")
         yield from _titles_in_outputs(page)
@@ -92,8 +91,8 @@ def options_are_known(manuscript: Manuscript) -> Iterator[Problem]:
                     hint = f"Did you mean {close[0]}?" if close else "Take it out."
                     yield page.problem(line, f"cell {cell.number}: no option is called {key}", hint)
                 elif key in SWITCHES and not isinstance(value, bool):
-                    yield page.problem(line, f"cell {cell.number}: {key} is {value!r}", "Write true or
-                    false.")
+                    message = f"cell {cell.number}: {key} is {value!r}"
+                    yield page.problem(line, message, "Write true or false.")
 
 
 def code_is_hidden_by_options(manuscript: Manuscript) -> Iterator[Problem]:
@@ -168,10 +167,8 @@ def figures_have_caption_and_alt(manuscript: Manuscript) -> Iterator[Problem]:
         for cell in page.markdown:
             for found in IMAGE.finditer(plain_prose(cell.source)):
                 if not found["alt"].strip() and "fig-alt=" not in (found["attributes"] or ""):
-                    yield page.problem(
-                        line_of(cell, found.start()), "an image without alt text", "Write ![what it
-                        shows](path)."
-                    )
+                    line = line_of(cell, found.start())
+                    yield page.problem(line, "an image without alt text", "Write ![what it shows](path).")
             for found in TABLE_CAPTION.finditer(plain_prose(cell.source)):
                 if not found["caption"].strip():
                     yield page.problem(line_of(cell, found.start()), "a table label without a caption")
@@ -223,8 +220,8 @@ def _titles(source: str) -> list[re.Match[str]]:
     """The H1 headings of a Markdown text, in order."""
     visible = plain_prose(source)
     places = sorted(found.start() for pattern in (H1, SETEXT_H1) for found in pattern.finditer(visible))
-    return [re.compile(r".*").match(source, place) for place in places]  # type: ignore[misc]  # `.*`
-    always matches
+    lines = (LINE.match(source, place) for place in places)
+    return [line for line in lines if line]
 
 
 def _titles_in_outputs(page: Page) -> Iterator[Problem]:

@@ -84,8 +84,9 @@ def references_resolve(manuscript: Manuscript) -> Iterator[Problem]:
                     yield page.problem(line, f"@{key} refers to no label of the book", _nearest(name, known))
             elif key not in cited:
                 yield page.problem(
-                    line, f"@{key} is in no bibliography", _nearest(key, cited) or "Add it to the
-                    bibliography."
+                    line,
+                    f"@{key} is in no bibliography",
+                    _nearest(key, cited) or "Add it to the bibliography.",
                 )
 
 

@@ -6,16 +6,21 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
-from bookkit import notebook, text
+from bookkit import notebook as notebooks
+from bookkit import text as texts
 from bookkit.book import Book, Chapter
 from bookkit.errors import BookError
+from bookkit.text import Cell
 
 Output = Mapping[str, Any]
 
-FENCED = re.compile(r"^ {0,3}(?P<fence>~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=fence)~*[ \t]*$|\Z)", re.MULTILINE |
-re.DOTALL) COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+FENCED = re.compile(
+    r"^ {0,3}(?P<fence>~{3,})[^\n]*\n.*?(?:^ {0,3}(?P=fence)~*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL
+)
+COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 INLINE_CODE = re.compile(r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)", re.DOTALL)
 STYLE_SHEET = re.compile(r"<style.*?</style>", re.DOTALL)
 BETWEEN_TAGS = re.compile(r">([^<]+)<")
@@ -69,16 +74,16 @@ class Page:
     """One document: its text, and its notebook when it has one."""
 
     chapter: Chapter
-    text: text.Text
-    notebook: notebook.Notebook | None = None
+    text: texts.Text
+    notebook: notebooks.Notebook | None = None
 
     @property
-    def markdown(self) -> tuple[text.Cell, ...]:
+    def markdown(self) -> tuple[Cell, ...]:
         """The Markdown cells."""
         return tuple(cell for cell in self.text.cells if cell.kind == "markdown")
 
     @property
-    def code(self) -> tuple[text.Cell, ...]:
+    def code(self) -> tuple[Cell, ...]:
         """The code cells as the text has them."""
         return tuple(cell for cell in self.text.cells if cell.kind == "code")
 
@@ -123,10 +128,10 @@ def gather(book: Book) -> Manuscript:
     faults: list[Problem] = []
     for chapter in book.pages:
         try:
-            page_text = text.read(chapter.path)
+            page_text = texts.read(chapter.path)
             pages.append(Page(chapter, page_text))
             if chapter.is_executed and chapter.notebook.exists():
-                pages[-1] = Page(chapter, page_text, notebook.load(chapter.notebook))
+                pages[-1] = Page(chapter, page_text, notebooks.load(chapter.notebook))
         except BookError as error:
             faults.append(from_error(book, error))
     return Manuscript(book, tuple(pages), tuple(faults))
@@ -157,9 +162,9 @@ def _options(source: str) -> Mapping[str, Any]:
     """The `#|` options of a notebook's cell; unreadable ones, which the text's own rule reports, count as
     none.
     """
-    options, _ = text.split_options(source)
+    options, _ = texts.split_options(source)
     try:
-        return text.yaml_mapping(options, text.Path(), 1, "options") if options else {}
+        return texts.yaml_mapping(options, Path(), 1, "options") if options else {}
     except BookError:
         return {}
 
@@ -179,12 +184,12 @@ def plain_prose(source: str) -> str:
     return blank(INLINE_CODE, prose(source))
 
 
-def line_of(cell: text.Cell, place: int) -> int:
+def line_of(cell: Cell, place: int) -> int:
     """The line in the file of a place in a cell's source."""
     return cell.line + cell.source.count("\n", 0, place)
 
 
-def option_line(cell: text.Cell, key: str) -> int:
+def option_line(cell: Cell, key: str) -> int:
     """The line in the file of a cell's `#|` option."""
     for offset, line in enumerate(cell.source.split("\n")):
         if re.match(rf"#\|\s*{re.escape(key)}\s*:", line):
@@ -215,7 +220,7 @@ def svg_text(svg: str) -> str:
     return " ".join(" ".join([*drawn, *written]).split())
 
 
-def captions(cell: text.Cell) -> Iterator[tuple[str, str]]:
+def captions(cell: Cell) -> Iterator[tuple[str, str]]:
     """The options of a cell that a reader reads: (key, text)."""
     for key in ("fig-cap", "fig-alt", "tbl-cap", "lst-cap", "fig-subcap", "code-summary"):
         value = cell.options.get(key)

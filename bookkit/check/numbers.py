@@ -1,9 +1,9 @@
 """The rule that makes the book trustworthy: every number that the prose quotes is printed or asserted.
 
-A quoted number is one of three or more digits, a decimal, a percentage or a multiple (`5×`), in prose, a table,
-inline code, a formula, a caption or an alt text. It counts as backed when, separators removed, it stands in an
-output of the same chapter, in an `assert`, in a literal of a cell that the page shows, or in the header's
-`bookkit: numbers:`, the list of what is told and not measured.
+A quoted number is one of three or more digits, a decimal, a percentage or a multiple (`5x`), in prose, a
+table, inline code, a formula, a caption or an alt text. It counts as backed when, separators removed, it
+stands in an output of the same chapter, in an `assert`, in a literal of a cell that the page shows, or in
+the header's `bookkit: numbers:`, the list of what is told and not measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from bookkit.check.manuscript import (
 
 SEPARATOR = r"(?:[ \u00a0\u2009\u202f,_]|\\,|\{,\}|&nbsp;|&thinsp;)"
 GROUPED = rf"\d{{1,3}}(?P<separator>{SEPARATOR})\d{{3}}(?:(?P=separator)\d{{3}})*(?!\d)"
-TIMES = r"(?:×|x\b|\\times\b)"
+TIMES = r"(?:\u00d7|x\b|\\times\b)"
 NUMBER = rf"(?:{GROUPED}|\d+)(?:\.\d+)?"
 UNIT = r"(?:ms|s|min|h|k|kB|KB|MB|GB|px|pt|th|USD|x)\b"
 QUOTED = re.compile(
@@ -55,14 +55,17 @@ NOT_QUOTED = tuple(
     )
 )
 BEFORE_A_YEAR = re.compile(
-    r"(?:\b(?:in|since|from|until|by|before|after|around|early|late|mid|year|spring|summer|autumn|winter|January|"
-    r"February|March|April|May|June|July|August|September|October|November|December)[ \u00a0-]|\(|, |© ?|[–-])$"
+    r"(?:\b(?:in|since|from|until|by|before|after|around|early|late|mid|year|spring|summer|autumn|winter|"
+    r"January|February|March|April|May|June|July|August|September|October|November|December)[ \u00a0-]|"
+    r"\(|, |© ?|[\u2013-])$"
 )
 
 
 @dataclass(frozen=True)
 class Quote:
-    """A number that prose quotes: where, as it is written, and in the one form in which numbers are compared."""
+    """A number that prose quotes: where, as it is written, and in the one form in which numbers are
+    compared.
+    """
 
     start: int
     written: str
@@ -73,15 +76,15 @@ def numbers_are_backed(manuscript: Manuscript) -> Iterator[Problem]:
     """Every number the prose quotes is printed by, or asserted in, the same chapter."""
     for page in manuscript.pages:
         if page.notebook is None and page.chapter.is_executed:
-            continue  # without its outputs every number would be reported; that it is not built is another rule
+            continue  # every number would be reported, and that nothing is built is another rule's to say
         known = evidence(page)
         for line, quote in quotes_of(page):
             if quote.value not in known:
                 yield page.problem(
                     line,
                     f"{quote.written} is quoted, and no cell of the chapter prints or asserts it",
-                    "Print or assert it, correct it, or list it in the header when it is told and not measured: "
-                    f'bookkit: {{numbers: ["{quote.written}"]}}',
+                    "Print or assert it, correct it, or, when it is told and not measured, list it in the "
+                    f'header: bookkit: {{numbers: ["{quote.written}"]}}',
                 )
 
 
@@ -138,7 +141,9 @@ def evidence(page: Page) -> set[str]:
 
 
 def code_numbers(cell: text.Cell) -> set[str]:
-    """The numbers among a cell's literals, docstrings left out; of a hidden cell only those in its asserts."""
+    """The numbers among a cell's literals, docstrings left out; of a hidden cell only those in its
+    asserts.
+    """
     try:
         tree = ast.parse(cell.code)
     except (SyntaxError, ValueError):  # a magic: no literal can be told from the rest

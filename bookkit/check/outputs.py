@@ -19,7 +19,8 @@ PROCESS = re.compile(r"\bipykernel_\d+|\bpid[ =:]+\d+", re.IGNORECASE)
 NETWORK = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\blocalhost:\d+")
 MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 DATE = re.compile(
-    rf"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{{1,2}}\.? {MONTH}\.? (?:19|20)\d\d\b|\b{MONTH}\.? \d{{1,2}},? (?:19|20)\d\d\b"
+    rf"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{{1,2}}\.? {MONTH}\.? (?:19|20)\d\d\b|"
+    rf"\b{MONTH}\.? \d{{1,2}},? (?:19|20)\d\d\b"
 )
 TIME = re.compile(r"(?<![\w:.])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\w:])")
 CLOCK_CALL = re.compile(r"\b(?P<kind>datetime|date|time)\((?P<numbers>\s*\d[\d\s,_]*)")
@@ -53,10 +54,11 @@ def cells_are_executed(manuscript: Manuscript) -> Iterator[Problem]:
         code = [cell for cell in page.executed if cell.source.strip()]
         for place, cell in enumerate(code, start=1):
             if cell.count != place:
+                count = "null" if cell.count is None else cell.count
                 yield page.output_problem(
                     cell,
-                    f"its execution count is {'null' if cell.count is None else cell.count} instead of {place}",
-                    "Run `bookkit build --force`; outputs of a cell that did not run are compared with nothing.",
+                    f"its execution count is {count} instead of {place}",
+                    "Run `bookkit build --force`: a test compares nothing for a cell that did not run.",
                 )
 
 
