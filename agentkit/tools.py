@@ -133,7 +133,7 @@ def check_type(names: list[str]) -> Check:
 
 
 def check_enum(values: list[JSON]) -> Check:
-    """A check that a value equals one of `values`, as JSON compares: 1 equals 1.0, and neither equals true."""
+    """A check that a value equals one of `values`, as JSON compares: 1 is 1.0, and neither is true."""
     allowed = frozenset(map(canonical, values))
     plain = frozenset(value for value in values if isinstance(value, str))
     listed = ", ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
@@ -185,7 +185,7 @@ def check_multiple(step: float) -> Check:
     return check
 
 
-SIZES: dict[str, tuple[type, str, Callable[[int, int], bool], str]] = {
+SIZES: dict[str, tuple[type[Any], str, Callable[[int, int], bool], str]] = {
     "minLength": (str, "length", operator.ge, "at least {} characters long"),
     "maxLength": (str, "length", operator.le, "at most {} characters long"),
     "minItems": (list, "items", operator.ge, "a list of at least {} items"),
@@ -240,21 +240,23 @@ SPACE: Ranges = (
     (0x202F, 0x202F), (0x205F, 0x205F), (0x3000, 0x3000), (0xFEFF, 0xFEFF),
 )  # fmt: skip
 CATEGORIES = {
-    "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll", "Titlecase_Letter": "Lt",
-    "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M", "Combining_Mark": "M", "Nonspacing_Mark": "Mn",
-    "Spacing_Mark": "Mc", "Enclosing_Mark": "Me", "Number": "N", "Decimal_Number": "Nd", "digit": "Nd",
-    "Letter_Number": "Nl", "Other_Number": "No", "Punctuation": "P", "punct": "P", "Connector_Punctuation": "Pc",
-    "Dash_Punctuation": "Pd", "Open_Punctuation": "Ps", "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi",
-    "Final_Punctuation": "Pf", "Other_Punctuation": "Po", "Symbol": "S", "Math_Symbol": "Sm", "Currency_Symbol": "Sc",
-    "Modifier_Symbol": "Sk", "Other_Symbol": "So", "Separator": "Z", "Space_Separator": "Zs", "Line_Separator": "Zl",
-    "Paragraph_Separator": "Zp", "Other": "C", "Control": "Cc", "cntrl": "Cc", "Format": "Cf", "Surrogate": "Cs",
-    "Private_Use": "Co", "Unassigned": "Cn",
+    "Letter": "L", "Cased_Letter": "LC", "Uppercase_Letter": "Lu", "Lowercase_Letter": "Ll",
+    "Titlecase_Letter": "Lt", "Modifier_Letter": "Lm", "Other_Letter": "Lo", "Mark": "M",
+    "Combining_Mark": "M", "Nonspacing_Mark": "Mn", "Spacing_Mark": "Mc", "Enclosing_Mark": "Me",
+    "Number": "N", "Decimal_Number": "Nd", "digit": "Nd", "Letter_Number": "Nl", "Other_Number": "No",
+    "Punctuation": "P", "punct": "P", "Connector_Punctuation": "Pc", "Dash_Punctuation": "Pd",
+    "Open_Punctuation": "Ps", "Close_Punctuation": "Pe", "Initial_Punctuation": "Pi",
+    "Final_Punctuation": "Pf", "Other_Punctuation": "Po", "Symbol": "S", "Math_Symbol": "Sm",
+    "Currency_Symbol": "Sc", "Modifier_Symbol": "Sk", "Other_Symbol": "So", "Separator": "Z",
+    "Space_Separator": "Zs", "Line_Separator": "Zl", "Paragraph_Separator": "Zp", "Other": "C",
+    "Control": "Cc", "cntrl": "Cc", "Format": "Cf", "Surrogate": "Cs", "Private_Use": "Co",
+    "Unassigned": "Cn",
 }  # fmt: skip
 
 
 @lru_cache(maxsize=64)
 def category_ranges(name: str) -> Ranges:
-    """The code points of one Unicode general category (`L`, `Lu`, `Letter`, `gc=Nd` …) as inclusive ranges."""
+    """The code points of a Unicode general category (`L`, `Letter`, `gc=Nd` …) as inclusive ranges."""
     wanted = name.removeprefix("General_Category=").removeprefix("gc=")
     wanted = CATEGORIES.get(wanted, wanted)
     if wanted not in CATEGORIES.values():
@@ -451,7 +453,7 @@ class Compiler:
         return checks[pointer] or (lambda value: typing.cast(Check, checks[pointer])(value))
 
     def fix(self, schema: JSON) -> Fix | None:
-        """A function that turns 1.0 into 1 wherever `schema` declares an integer; None where it never does."""
+        """A function that turns 1.0 into 1 where `schema` declares an integer; None if it never does."""
         if not isinstance(schema, dict):
             return None
         fixes = [fix for build in FIXERS if (fix := build(self, schema)) is not None]
@@ -804,13 +806,13 @@ def fix_items(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
     if rest is unchanged and all(fix is unchanged for fix in firsts):
         return None
 
-    def fix(value: JSON) -> JSON:
+    def fix_each(value: JSON) -> JSON:
         if type(value) is not list:
             return value
         fixed = [(firsts[at] if at < len(firsts) else rest)(item) for at, item in enumerate(value)]
         return fixed if any(new is not old for new, old in zip(fixed, value, strict=True)) else value
 
-    return fix
+    return fix_each
 
 
 def fix_branches(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
@@ -821,12 +823,12 @@ def fix_branches(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
     if not always and not fitting:
         return None
 
-    def fix(value: JSON) -> JSON:
+    def fix_fitting(value: JSON) -> JSON:
         for one in [*always, *(one for check, one in fitting if check(value) is None)]:
             value = one(value)
         return value
 
-    return fix
+    return fix_fitting
 
 
 def fix_ref(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
@@ -860,9 +862,10 @@ class Schema:
 def compile_schema(document: JSON) -> Schema:
     """Compile a JSON Schema (an object or a boolean) into closures, once.
 
-    Supported are the keywords in `CONSTRAINTS`, as draft 2020-12 defines them, and `$ref`s within the document.
-    Those in `ANNOTATIONS`, and names that begin with `x-`, say something to readers only. Raises `SchemaError`
-    for any other keyword, an unknown type, a pattern that does not compile, or a reference that leads nowhere.
+    The keywords in `CONSTRAINTS` mean what draft 2020-12 says; a `$ref` stays within the document. Those in
+    `ANNOTATIONS`, and names that begin with `x-`, tell readers something and constrain nothing. Raises
+    `SchemaError` for any other keyword, an unknown type, a pattern that does not compile, or a `$ref` that
+    leads nowhere or round in a circle.
     """
     compiler = Compiler(document)
     try:
@@ -904,7 +907,7 @@ class Contract:
     declared: frozenset[str] | None
 
     def problem(self, arguments: JSON) -> Problem | None:
-        """The first problem in the order unknown, missing, type, enum, range, pattern, length, items, nested."""
+        """The first problem, in the order of `RANKS`; None when the arguments are in order."""
         if type(arguments) is not dict:
             return Problem((), "type", f"must be a JSON object, got {json_type(arguments)}")
         if self.declared is not None and not arguments.keys() <= self.declared:
@@ -928,7 +931,7 @@ class Contract:
 
 
 def compile_contract(parameters: dict[str, JSON]) -> Contract:
-    """Compile a tool's JSON Schema. Undeclared arguments are invalid unless `additionalProperties` allows them."""
+    """Compile a tool's JSON Schema. An undeclared argument is invalid unless the schema lets others in."""
     document: dict[str, JSON] = {"type": "object", **parameters}
     if document["type"] != "object":
         raise SchemaError(f"the arguments of a tool are an object, not {show(document['type'])}")
@@ -962,7 +965,7 @@ def declared_names(compiler: Compiler, document: JSON) -> frozenset[str] | None:
 class Parameter:
     """One argument of a tool: its name, JSON type, what it means, and the rules its value must obey.
 
-    `rules` holds further JSON Schema keywords, for instance `{"minimum": 1}` or `{"items": {"type": "string"}}`.
+    `rules` holds further JSON Schema keywords, such as `{"minimum": 1}` or `{"items": {"type": "string"}}`.
     """
 
     name: str
@@ -1006,7 +1009,7 @@ class ToolSchema:
         object.__setattr__(self, "contract", compile_contract(self.to_json_schema()["parameters"]))
 
     def to_json_schema(self) -> dict[str, JSON]:
-        """The declaration as a model's API takes it: name, description and a JSON Schema of the parameters."""
+        """The declaration as a model's API takes it: name, description, and the parameters as JSON Schema."""
         return {
             "name": self.name,
             "description": self.description,
@@ -1093,7 +1096,7 @@ def strip_required(hint: Any) -> Any:
 
 
 def revive(hint: Any, value: JSON) -> Any:
-    """A valid JSON value as the Python object that `hint` asks for: dataclasses and enumerations are built."""
+    """A valid JSON value as the object that `hint` asks for: dataclasses and enumerations are built."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Annotated, typing.Required, typing.NotRequired):
         return revive(parts[0], value)
@@ -1170,7 +1173,7 @@ class Registry(Mapping[str, ToolSpec]):
             self.register(name, spec)
 
     def register(self, name: str, spec: ToolSpec) -> None:
-        """Add a tool. Raises `ValueError` for an empty name and for one that is taken, as it is or on the wire."""
+        """Add a tool. Raises `ValueError` for an empty name, and for one that is taken on the wire."""
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a tool's name must be a string that is not empty, got {show(name)}")
         taken = self._own.get(wire_name(name))
@@ -1208,9 +1211,9 @@ def tool_from_function(
 ) -> ToolSpec:
     """A tool made from a function's hints, defaults and docstring.
 
-    The first line of the docstring describes the tool, its `Args:` section and `Annotated[…, "text"]` describe
-    the parameters; a parameter with a default is optional. Dataclasses and enumerations among the arguments are
-    built before the call. Raises `SchemaError` for a parameter that has no hint or no name.
+    The first line of the docstring describes the tool; its `Args:` section and `Annotated[…, "text"]` tell of
+    the parameters, and one with a default is optional. Dataclasses and enumerations among the arguments are
+    built before the call. Raises `SchemaError` for a parameter without a hint or without a name.
     """
     text = inspect.getdoc(function) or ""
     hints = typing.get_type_hints(function, include_extras=True)
@@ -1236,9 +1239,7 @@ def refuse_unnamed(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> No
 
 def default_of(parameter: inspect.Parameter) -> dict[str, JSON]:
     """The default of a parameter as an annotation, when there is one and JSON can hold it."""
-    plain = (
-        isinstance(parameter.default, str | int | float | None) and parameter.default is not parameter.empty
-    )
+    plain = isinstance(parameter.default, str | int | float | None)
     return {"default": parameter.default} if plain else {}
 
 
@@ -1295,7 +1296,7 @@ class Validation:
 
 
 def validate_arguments(schema: ToolSchema, args: JSON) -> Validation:
-    """Judge parsed arguments against a tool's signature; on failure one sentence that the model can act on."""
+    """Judge parsed arguments by a tool's signature; on failure, one sentence that the model can act on."""
     problem = schema.contract.problem(args)
     if problem is not None:
         return Validation(False, None, problem.kind, f"Error: {describe(problem, schema.name)}")
@@ -1383,8 +1384,8 @@ TOO_LARGE = f"the result is too large: more than {MAX_DIGITS} digits"
 def safe_calculate(expression: str) -> int | float:
     """The value of an arithmetic expression, exact as long as every step is rational.
 
-    Whole results are integers. Raises `ValueError` with one sentence for anything else than arithmetic, and for
-    arithmetic that is too long, too deep or too large to finish at once.
+    Whole results are integers. Raises `ValueError`, with one sentence, for what is not arithmetic and for
+    arithmetic that is too long, too deep or too large to be done at once.
     """
     if not isinstance(expression, str):
         raise ValueError(f"an expression is a string, got {json_type(expression)}")
@@ -1408,7 +1409,7 @@ def syntax_tree(expression: str) -> ast.expr:
 
 
 def evaluate(node: ast.expr, depth: int) -> Fraction:
-    """The exact value of one node. A chain of operators is walked, not descended, so that long sums are shallow."""
+    """The exact value of one node. A chain of operators is walked, not descended: a long sum is not deep."""
     if depth > MAX_NESTING:
         raise ValueError(f"the expression is nested more than {MAX_NESTING} deep")
     pending: list[ast.BinOp] = []
@@ -1423,7 +1424,7 @@ def evaluate(node: ast.expr, depth: int) -> Fraction:
 
 def evaluate_leaf(node: ast.expr, depth: int) -> Fraction:
     """The value of a number, a signed expression or a square root; nothing else is arithmetic here."""
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return literal(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         value = evaluate(node.operand, depth + 1)
@@ -1435,6 +1436,8 @@ def evaluate_leaf(node: ast.expr, depth: int) -> Fraction:
 
 def literal(value: int | float) -> Fraction:
     """A number as it was written: 0.1 is one tenth, not the binary fraction next to it."""
+    if isinstance(value, bool):
+        raise ValueError(f"unsupported expression element: {value}. {ALLOWED}")
     if value == math.inf:
         raise ValueError(TOO_LARGE)
     return bounded(Fraction(str(value)))
@@ -1497,7 +1500,7 @@ def bounded(value: Fraction) -> Fraction:
 
 
 def calculator(text: str) -> str:
-    """`safe_calculate` with text in and text out, for prompts in which every tool maps a string to a string."""
+    """`safe_calculate` from text to text, for prompts in which every tool maps a string to a string."""
     return str(safe_calculate(text))
 
 
@@ -1545,21 +1548,20 @@ def get_weather(location: str, units: str = "celsius") -> str:
 
 
 def get_time(clock: Callable[[], datetime]) -> dict[str, str]:
-    """The time that `clock` tells, in UTC and ISO 8601. The clock is passed in, so that a run can be repeated."""
+    """The time that `clock` tells, in UTC, as ISO 8601. The clock is an argument: a run can be repeated."""
     return {"now": clock().astimezone(UTC).isoformat()}
 
 
 # --- the support desk --------------------------------------------------------------------------
+LOOKUP = "Status of an order and what was paid for it."
+READ = "The refund policy, as text."
+REFUND = "Pay money back for an order. This is real money."
 POLICY = "Damaged orders: refund the amount paid, up to 5000 cents automatically."
 
 
-def make_environment() -> tuple[Registry, list[dict[str, Any]]]:
-    """A fresh support desk: its three tools, and the log in which every refund leaves a receipt.
-
-    The log is the list that the tools append to, and what every claim about safety is checked against.
-    """
+def desk_handlers(effects: list[dict[str, Any]]) -> dict[str, Callable[..., Any]]:
+    """The handlers of the support desk. `refund_order` leaves a receipt in `effects`; the others read."""
     orders = {"A-17": {"order_id": "A-17", "status": "damaged", "paid_cents": 4999}}
-    effects: list[dict[str, Any]] = []
 
     def lookup_order(order_id: str) -> dict[str, Any]:
         if order_id not in orders:
@@ -1574,18 +1576,20 @@ def make_environment() -> tuple[Registry, list[dict[str, Any]]]:
         effects.append(receipt)
         return dict(receipt)
 
-    tools = Registry(
-        {
-            "lookup_order": ToolSpec(
-                "Status of an order and what was paid for it.", {"order_id": str}, lookup_order
-            ),
-            "read_policy": ToolSpec("The refund policy, as text.", {}, read_policy),
-            "refund_order": ToolSpec(
-                "Pay money back for an order. This is real money.",
-                {"order_id": str, "amount_cents": int},
-                refund_order,
-                effectful=True,
-            ),
-        }
-    )
+    return {"lookup_order": lookup_order, "read_policy": read_policy, "refund_order": refund_order}
+
+
+def make_environment() -> tuple[Registry, list[dict[str, Any]]]:
+    """A fresh support desk: its three tools, and the log in which every refund leaves a receipt.
+
+    The log is what really happened. Every claim about safety in this book is checked against it, and none
+    against what a model says.
+    """
+    effects: list[dict[str, Any]] = []
+    handlers = desk_handlers(effects)
+    refund_fields = {"order_id": str, "amount_cents": int}
+    tools = Registry()
+    tools.register("lookup_order", ToolSpec(LOOKUP, {"order_id": str}, handlers["lookup_order"]))
+    tools.register("read_policy", ToolSpec(READ, {}, handlers["read_policy"]))
+    tools.register("refund_order", ToolSpec(REFUND, refund_fields, handlers["refund_order"], effectful=True))
     return tools, effects

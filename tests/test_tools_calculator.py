@@ -57,7 +57,7 @@ def test_text_in_text_out_and_json_out_are_the_same_calculator() -> None:
         ("sqrt(*[4])", "unsupported expression element: Starred"),
         ("[1][0]", "unsupported expression element: Subscript"),
         ("'a' * 9", "unsupported expression element: Constant"),
-        ("True + 1", "unsupported expression element: Constant"),
+        ("True + 1", "unsupported expression element: True"),
         ("1j * 1j", "unsupported expression element: Constant"),
         ("1 if 1 else 2", "unsupported expression element: IfExp"),
         ("lambda: 1", "unsupported expression element: Lambda"),
