@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/06-budgets.md. Edit the chapter, not this file.
-# bookkit: cells c2b2553ec97c, body a7fd1116e88e
+# bookkit: cells 5ef41a967a72, body aaba24a09229
 """Budgets and endings."""
 
 from __future__ import annotations
@@ -74,34 +74,38 @@ def stubborn(proposals: int = 60) -> ScriptedModel:
 
 # %% chapters/06-budgets.md § Thirteen endings
 
-ENDS_IN: Mapping[Stop, tuple[str, str]] = {
-    Stop.ANSWERED: ("Proposing", "a reply without calls"),
-    Stop.GOAL_MET: ("Ready", "goal predicate holds"),
-    Stop.STEP_LIMIT: ("Ready", "no turn left"),
-    Stop.TOKEN_LIMIT: ("Ready", "next prompt too large"),
-    Stop.COST_LIMIT: ("Ready", "next call too dear"),
-    Stop.DEADLINE: ("Ready", "time is up"),
-    Stop.NO_PROGRESS: ("Executing", "denied again, or a detector"),
-    Stop.NEEDS_APPROVAL: ("Executing", "the gate asks"),
-    Stop.TRUNCATED: ("Proposing", "max_tokens"),
-    Stop.REFUSED: ("Proposing", "refusal"),
-    Stop.PAUSE_LIMIT: ("Ready", "paused too often"),
-    Stop.GOAL_UNMET: ("Ready", "nothing left to do, goal not met"),
-    Stop.MALFORMED: ("Proposing", "no usable reply"),
+ENDS_IN: Mapping[Stop, Mapping[str, str]] = {
+    Stop.ANSWERED: {"Proposing": "no calls"},
+    Stop.GOAL_MET: {"Ready": "predicate holds"},
+    Stop.STEP_LIMIT: {"Ready": "no turn left"},
+    Stop.TOKEN_LIMIT: {"Ready": "prompt too large"},
+    Stop.COST_LIMIT: {"Ready": "call too dear"},
+    Stop.DEADLINE: {"Ready": "time is up"},
+    Stop.NO_PROGRESS: {"Ready": "detector", "Executing": "denied again"},
+    Stop.NEEDS_APPROVAL: {"Executing": "gate asks"},
+    Stop.TRUNCATED: {"Proposing": "max_tokens"},
+    Stop.REFUSED: {"Proposing": "refusal"},
+    Stop.PAUSE_LIMIT: {"Ready": "paused too often"},
+    Stop.GOAL_UNMET: {"Ready": "queue empty"},
+    Stop.MALFORMED: {"Proposing": "no usable reply"},
 }
 
 
 def stop_diagram() -> str:
-    """Mermaid source of the kernel's state machine, with an edge for every member of `Stop`."""
-    lines = ["stateDiagram-v2", "direction LR", "[*] --> Ready", "Ready --> Proposing: a call is admitted"]
-    lines += [
+    """Mermaid source of the kernel's state machine; every member of `Stop` stands where a run can end so."""
+    lines = [
+        "stateDiagram-v2",
+        "[*] --> Ready",
+        "Ready --> Proposing: admitted",
         "Proposing --> Executing: calls",
-        "Executing --> Ready: all observed",
-        "Proposing --> Ready: pause_turn",
     ]
-    for stop in Stop:
-        state, why = ENDS_IN[stop]
-        lines += [f"{state} --> {stop.value}: {why}", f"{stop.value} --> [*]"]
+    lines += ["Executing --> Ready: observed", "Proposing --> Ready: pause_turn"]
+    for state in ("Ready", "Proposing", "Executing"):
+        ends = [
+            f"Left{state}: {stop.value} ({ENDS_IN[stop][state]})" for stop in Stop if state in ENDS_IN[stop]
+        ]
+        lines += [f'state "left from {state}" as Left{state}', *ends]
+        lines += [f"{state} --> Left{state}", f"Left{state} --> [*]"]
     return "\n    ".join(lines)
 
 
