@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -173,7 +174,7 @@ def refusal(standing: Standing) -> BookError:
         return BookError(
             f"was edited, and the text was not:{cells}",
             path=path,
-            hint=f"`bookkit pull {chapter.title}` takes the edits into the text; to drop them, delete {path}.",
+            hint=f"`bookkit pull {chapter.title}` takes them into the text; to drop them, delete {path}.",
         )
     return BookError(
         f"and {chapter.source} were both edited, and differ:{cells}",
@@ -183,6 +184,8 @@ def refusal(standing: Standing) -> BookError:
 
 
 def _figures(book: Book, show: Display) -> tuple[str, ...]:
+    if importlib.util.find_spec("bookkit.export") is None:
+        return ()
     from bookkit import export
 
     changed = tuple(str(name) for name in export.run(book, [], False))
@@ -192,6 +195,8 @@ def _figures(book: Book, show: Display) -> tuple[str, ...]:
 
 
 def _pages(book: Book, show: Display, *, force: bool) -> tuple[str, ...]:
+    if not (Path(__file__).parent / "render" / "__init__.py").exists():
+        return ()
     from bookkit import render
 
     if not force and render.is_fresh(book):

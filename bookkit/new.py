@@ -102,7 +102,7 @@ def _refuse_name(book: Book, name: str) -> None:
     if not NAME.match(name) or keyword.iskeyword(name) or name in sys.stdlib_module_names:
         raise BookError(
             f"{name!r} cannot name a chapter",
-            hint="Use one word in lower case, letters and digits, which is no keyword and no standard module.",
+            hint="Use one word in lower case that is no keyword and no module of the standard library.",
         )
     for chapter in book.chapters:
         if name in (chapter.name, chapter.module) and not chapter.is_solution:

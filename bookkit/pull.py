@@ -20,7 +20,7 @@ def run(chapter: Chapter) -> list[str]:
     """Write the notebook's cells into the text and return what changed, in words; empty when they agree
     already.
 
-    Cells that are the same in both keep the lines they have in the text, blank lines around them included.
+    Cells that are the same in both keep the lines they have in the text.
     Raises BookError, changing nothing, when the text was edited as well, when there is no notebook, and for a
     cell that the text's format cannot hold.
     """

@@ -314,6 +314,8 @@ def _cell(index: int, piece: _Piece, source: str, path: Path) -> Cell:
     if piece.kind != "code":
         return Cell(index, piece.kind, source, line)
     options, code = split_options(source)
+    if not code.strip():
+        raise BookError("this code cell holds no code", path=path, line=line, cell=index + 1)
     parsed = yaml_mapping(options, path, line, "the `#|` options", index + 1) if options else {}
     return Cell(index, "code", source, line, parsed, code, _save(source, path, line, index + 1), piece.tags)
 
