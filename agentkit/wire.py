@@ -30,7 +30,7 @@ def answer_message(text: str) -> Message:
 
 
 def tool_message(call_id: str, ok: bool, kind: str, content: JSON) -> Message:
-    """What became of the call `call_id`, as the model reads it: a string of JSON with ok, kind and content."""
+    """What became of the call `call_id`, for the model to read: JSON text with ok, kind and content."""
     body = json.dumps({"ok": ok, "kind": kind, "content": content})
     return {"role": "tool", "tool_call_id": call_id, "content": body}
 
@@ -66,7 +66,9 @@ def no_constant(text: str) -> JSON:
     raise NotJSON(f"{text} is not JSON")
 
 
-READER: Any = json.JSONDecoder(object_pairs_hook=unique_members, parse_float=finite, parse_constant=no_constant)
+READER: Any = json.JSONDecoder(
+    object_pairs_hook=unique_members, parse_float=finite, parse_constant=no_constant
+)
 SCAN: Callable[[str, int], tuple[JSON, int]] = READER.scan_once
 
 
@@ -108,7 +110,7 @@ def depth(value: JSON) -> int:
 def read_arguments(raw: JSON) -> tuple[dict[str, JSON] | None, str, str | None]:
     """The `arguments` of a call as (object or None, text for the transcript, problem or None).
 
-    A string is parsed, an object that arrives parsed is accepted, `null` and an empty string mean no arguments.
+    A string is parsed; an object that arrives parsed is taken; `null` and the empty string mean no arguments.
     """
     if raw is None or raw == "":
         return {}, "{}", None
@@ -125,7 +127,7 @@ def read_arguments(raw: JSON) -> tuple[dict[str, JSON] | None, str, str | None]:
 
 
 def as_text(value: Any) -> str:
-    """A value as JSON text; a text that is no JSON for one that has none, so that it reads as a problem again."""
+    """A value as JSON text. One that has none becomes a text that is no JSON, and so stays a problem."""
     try:
         return json.dumps(value, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -136,7 +138,7 @@ UNNAMED = "unnamed"
 
 
 def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
-    """One entry of `tool_calls` as a call and as a well-formed entry; the call's problem says what was wrong."""
+    """One entry of `tool_calls`, as a call (whose problem says what was wrong) and as a well-formed entry."""
     function = item.get("function") if isinstance(item, dict) else None
     if not isinstance(function, dict):
         return broken_call(call_id, UNNAMED, f"a tool call must hold a function, got {json_type(function)}")
@@ -146,7 +148,7 @@ def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
         return broken_call(call_id, UNNAMED, f"the name of the tool {wrong}")
     arguments, text, problem = read_arguments(function.get("arguments"))
     call = ToolCall(call_id, name, arguments, problem)
-    if is_well_formed(item, function) and item["id"] == call_id:
+    if is_well_formed(item, call_id):
         return call, item
     kept = {
         key: value for key, value in item.items() if key not in ("id", "type", "function") and is_json(value)
@@ -155,19 +157,16 @@ def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
 
 
 def broken_call(call_id: str, name: str, problem: str) -> tuple[ToolCall, Message]:
-    """An entry that is no call. Its arguments are a text that stays unreadable, so it can never run later either."""
+    """An entry that is no call. Its arguments become a text that nobody can read, so that it never runs."""
     function = {"name": name, "arguments": f"<{problem}>"}
     return ToolCall(call_id, name, None, problem), {"id": call_id, "type": "function", "function": function}
 
 
-ENTRY_KEYS = {"id", "type", "function"}
-FUNCTION_KEYS = {"name", "arguments"}
-
-
-def is_well_formed(item: Message, function: Message) -> bool:
-    """Whether an entry can enter the transcript as it is."""
-    keys = item.keys() == ENTRY_KEYS and function.keys() == FUNCTION_KEYS
-    return keys and item["type"] == "function" and isinstance(function["arguments"], str)
+def is_well_formed(item: Message, call_id: str) -> bool:
+    """Whether an entry with a named function can enter the transcript as it is: these keys and no others."""
+    function = item["function"]
+    outer = len(item) == 3 and item.get("type") == "function" and item.get("id") == call_id
+    return outer and len(function) == 2 and isinstance(function.get("arguments"), str)
 
 
 def is_json(value: Any) -> bool:
@@ -186,8 +185,8 @@ def entries(message: Any) -> list[Any]:
 def call_ids(items: list[Any]) -> list[str]:
     """An id for each entry, unique within the message: the given one, or one made from it or from its place.
 
-    The first to use an id keeps it. A second one gets `_2` appended, a missing or empty one becomes `call_1` by
-    its place, and neither ever takes an id that another entry brought along.
+    The first to use an id keeps it. A second one gets `_2` appended, and an entry without an id is `call_1` by
+    its place. Neither ever takes an id that another entry brought along.
     """
     given = [item.get("id") if isinstance(item, dict) else None for item in items]
     if len(given) == 1:
@@ -222,7 +221,7 @@ def read_calls(message: Any) -> list[tuple[ToolCall, Message]]:
 
 
 def parse_tool_calls(message: Any) -> list[ToolCall]:
-    """The calls that a message proposes, in order; empty for an answer. Never raises, whatever the message is."""
+    """The calls that a message proposes, in order; none for an answer. Never raises, whatever comes."""
     return [call for call, _ in read_calls(message)]
 
 
@@ -238,7 +237,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """A message with what a provider says about it: why it ends, and what it cost. Only the message is kept."""
+    """A message and what a provider says about it: why it ends, what it cost. Only the message is kept."""
 
     message: Message
     stop_reason: str | None = None
@@ -255,13 +254,17 @@ def normalise_reply(reply: Any) -> tuple[Reply, list[ToolCall]]:
     are strings. A message that is well formed stays the same object. Something that is no assistant message
     becomes an empty one with the stop reason `malformed`.
     """
-    given = reply if isinstance(reply, Reply) else Reply(reply)
-    usage = given.usage if isinstance(given.usage, Usage) else None
-    if not is_message(given.message):
+    message, reason, usage = reply, None, None
+    if isinstance(reply, Reply):
+        message, reason, usage = reply.message, reply.stop_reason, reply.usage
+    usage = usage if isinstance(usage, Usage) else None
+    if not is_message(message):
         return Reply({"role": "assistant", "content": ""}, MALFORMED, usage), []
-    read = read_calls(given.message)
-    message = given.message if is_plain(given.message, read) else rebuilt(given.message, read)
-    reason = given.stop_reason if isinstance(given.stop_reason, str | None) else MALFORMED
+    read = read_calls(message)
+    if not is_plain(message, read):
+        message = rebuilt(message, read)
+    if not (reason is None or isinstance(reason, str)):
+        reason = MALFORMED
     return Reply(message, reason, usage), [call for call, _ in read]
 
 
@@ -273,7 +276,8 @@ def is_message(message: Any) -> bool:
     if not isinstance(message, dict) or PLAIN_KEYS.isdisjoint(message):
         return False
     content = message.get("content")
-    return message.get("role", "assistant") == "assistant" and isinstance(content, str | list | None)
+    fits = content is None or isinstance(content, (str, list))
+    return fits and message.get("role", "assistant") == "assistant"
 
 
 def is_plain(message: Message, read: list[tuple[ToolCall, Message]]) -> bool:
@@ -281,10 +285,9 @@ def is_plain(message: Message, read: list[tuple[ToolCall, Message]]) -> bool:
     content = message.get("content")
     if not read:
         return isinstance(content, str) and message.keys() == {"role", "content"}
-    if message.keys() != PLAIN_KEYS or not (content is None or (isinstance(content, str) and content)):
+    if message.keys() != PLAIN_KEYS or isinstance(content, list) or content == "":
         return False
-    items = entries(message)
-    return all(entry is item for (_, entry), item in zip(read, items, strict=True))
+    return all(entry is item for (_, entry), item in zip(read, entries(message), strict=True))
 
 
 def rebuilt(message: Message, read: list[tuple[ToolCall, Message]]) -> Message:
@@ -293,8 +296,16 @@ def rebuilt(message: Message, read: list[tuple[ToolCall, Message]]) -> Message:
     body: Message = {"role": "assistant", "content": (text or None) if read else text}
     if read:
         body["tool_calls"] = [entry for _, entry in read]
-    extra = message.keys() - PLAIN_KEYS
-    return body | {key: message[key] for key in message if key in extra and is_json({key: message[key]})}
+    return body | {
+        key: value for key, value in message.items() if key not in PLAIN_KEYS and may_stay(key, value)
+    }
+
+
+def may_stay(key: Any, value: Any) -> bool:
+    """Whether a further key of a message may enter the transcript: it can be written, and OpenAI takes it back."""
+    if key in ("audio", "function_call"):
+        return False
+    return isinstance(value, str) if key in ("name", "refusal") else is_json({key: value})
 
 
 def content_text(content: Any) -> str:
@@ -316,7 +327,7 @@ NOTHING_TO_ADD = "I have nothing further to add."
 class ScriptedModel:
     """A stand-in for a chat model whose whole behaviour is a script that the reader can see.
 
-    `turns` are played in order. When the last message is a tool result that contains a key of `reactions`, the
+    `turns` are played in order. When the last message is a tool result that holds a key of `reactions`, the
     message under that key is returned instead and no turn is used up. Which turn is next follows from the
     transcript alone, so that a run restored from its transcript goes on where it was.
     """
@@ -427,7 +438,7 @@ def first_choice(response: Any) -> dict[str, Any]:
 
 
 def reply_from_openai(response: Any) -> Reply:
-    """A chat completion (parsed JSON) as a `Reply`; a body without a message has the stop reason `malformed`."""
+    """A chat completion (parsed JSON) as a `Reply`; a body without a message is `malformed`."""
     choice = first_choice(response)
     message = choice.get("message")
     if not isinstance(message, dict):
@@ -509,8 +520,8 @@ def is_block(block: Any, kind: str) -> bool:
 def assistant_from_blocks(blocks: list[Any]) -> Message:
     """Content blocks as an assistant message.
 
-    Text is joined and tool uses become calls. Where that would lose something (thinking, server tools, an order
-    in which text follows a call), the blocks are kept as they came, under `blocks`, to be replayed.
+    Text is joined and tool uses become calls. Where that would lose something (thinking, server tools, text
+    behind a call), the blocks are kept as they came, under `blocks`, to be replayed.
     """
     blocks = [block for block in blocks if not (is_block(block, "text") and block.get("text") == "")]
     calls = [entry_from_block(block) for block in blocks if is_block(block, "tool_use")]
@@ -538,7 +549,8 @@ def entry_from_block(block: Message) -> Message:
 def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
     """A transcript as `system` and `messages` of Anthropic's API; `from_anthropic` brings it back unchanged.
 
-    The results of one turn go into one user message. Raises `ValueError` for a system message that is not the first.
+    The results of one turn go into one user message. Raises `ValueError` for a role that the API does not know
+    and for a system message that is not the first.
     """
     head = list(messages[:1]) if messages and messages[0].get("role") == "system" else []
     body: list[Message] = []
@@ -565,7 +577,7 @@ def turn_to_anthropic(message: Message) -> Message:
 
 
 def replayed(message: Message, blocks: list[Message]) -> list[Message]:
-    """The blocks kept for replay, with the ids that the transcript uses; without any, the blocks made from it."""
+    """The blocks kept for replay, under the ids of the transcript; else the blocks made from it."""
     kept = message.get("blocks")
     if not isinstance(kept, list):
         return blocks
@@ -683,7 +695,7 @@ def check_roles(messages: Sequence[Any]) -> list[str]:
 
 @dataclass
 class Pairing:
-    """The calls of the latest assistant message that still wait for a result, while messages are read in order."""
+    """Calls and results while messages are read in order: who asked, who still waits, where answers came."""
 
     problems: list[str] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
@@ -694,7 +706,9 @@ class Pairing:
         """An assistant message with these calls."""
         twice = sorted({each for each in ids if ids.count(each) > 1})
         if twice:
-            self.problems.append(f"400 — messages.{at}: tool call ids must be unique; repeated: {', '.join(twice)}")
+            self.problems.append(
+                f"400 — messages.{at}: tool call ids must be unique; repeated: {', '.join(twice)}"
+            )
         self.asked, self.waiting, self.answered_at = ids, list(ids), []
 
     def answer(self, ids: list[str], at: int) -> list[str]:
@@ -722,8 +736,8 @@ def check_openai(messages: Sequence[Message]) -> list[str]:
 
 
 NO_CALL = (
-    "400 — messages.{at}: messages with role 'tool' must be a response to a preceding message with 'tool_calls'; "
-    "{id} is none"
+    "400 — messages.{at}: messages with role 'tool' must be a response to a preceding message with "
+    "'tool_calls'; {id} is none"
 )
 NO_RESPONSE = (
     "400 — An assistant message with 'tool_calls' must be followed by tool messages responding to each "
@@ -746,14 +760,22 @@ def unanswered(pairing: Pairing, complaint: str, at: int = 0) -> None:
 def block_ids(message: Message, kind: str, key: str) -> list[str]:
     """The ids that the blocks of one type carry."""
     content = message.get("content")
-    return [str(block.get(key)) for block in content if is_block(block, kind)] if isinstance(content, list) else []
+    return (
+        [str(block.get(key)) for block in content if is_block(block, kind)]
+        if isinstance(content, list)
+        else []
+    )
 
 
 NO_USE = "400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"
 WRONG_USE = "400 — messages.{at}: unexpected tool_use_id found in tool_result blocks: {ids}"
 NO_RESULT = "400 — messages.{at}: tool_use ids were found without tool_result blocks immediately after: {ids}"
-EMPTY = "400 — messages.{at}: all messages must have non-empty content except for the last one of the assistant"
-SPLIT = "accepted, but the results of one turn are split over messages {places}: expect {n} requests instead of 1"
+EMPTY = (
+    "400 — messages.{at}: all messages must have non-empty content except for the last one of the assistant"
+)
+SPLIT = (
+    "accepted, but the results of one turn are split over messages {places}: expect {n} requests instead of 1"
+)
 
 
 def check_anthropic(messages: Sequence[Message]) -> list[str]:
