@@ -110,6 +110,21 @@ class Limits:
                 raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
 
 
+def _make_encoder() -> Callable[[Any], str]:
+    """`json.dumps` with one encoder for all calls. TypeError or ValueError for no JSON, RecursionError for a cycle."""
+    plain = json.JSONEncoder(allow_nan=False, check_circular=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without the C encoder
+        return plain.encode
+    quote = json.encoder.encode_basestring_ascii
+    chunks = make(None, plain.default, quote, None, ": ", ", ", False, False, False)
+    return lambda value: "".join(chunks(value, 0))
+
+
+_encode = _make_encoder()
+_decode = json.JSONDecoder().raw_decode
+
+
 Kind = Literal["result", "invalid", "denied", "error", "pending", "skipped", "unknown"]
 
 
@@ -129,9 +144,14 @@ class Observation:
     content: Any
 
 
-def estimate_tokens(messages: Iterable[Message]) -> int:
+def count_chars(messages: list[Message]) -> int:
+    """Characters of all messages as JSON, each counted by itself."""
+    return len(_encode(messages)) - 2 * max(len(messages), 1)  # less the brackets and what stands between
+
+
+def estimate_tokens(messages: list[Message]) -> int:
     """Four characters of JSON for a token, rounded down. Tool schemas are not counted."""
-    return sum(len(json.dumps(message)) for message in messages) // 4
+    return count_chars(messages) // 4
 
 
 @dataclass(frozen=True)
@@ -207,13 +227,10 @@ def _sentence(error: Exception) -> str:
     return str(words) or type(error).__name__
 
 
-_encode = json.JSONEncoder(allow_nan=False).encode
-
-
 def _snapshot(call_id: str, result: Any) -> Observation:
     """A result as JSON and as of now, so that no later change of the handler's objects reaches the record."""
     try:
-        content = json.loads(_encode(result))
+        content, _ = _decode(_encode(result))
     except (TypeError, ValueError, RecursionError) as error:
         return Observation(call_id, False, "error", f"the tool ran, but its result is not JSON: {error}")
     return Observation(call_id, True, "result", content)
@@ -351,11 +368,14 @@ def step(
     state: RunState, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
 ) -> Stop | None:
     """One turn: query the model, then answer every call it proposes. None means go on."""
+    known = len(state.messages)
     stop_reason, calls = query(state, model)
     stop = reply_ends(stop_reason, bool(calls))
     if stop is None:
-        return act(state, calls, tools, gate, limits)
-    _skip(state, calls, f"not run: the reply ended the run ({stop.value})")
+        stop = act(state, calls, tools, gate, limits)
+    else:
+        _skip(state, calls, f"not run: the reply ended the run ({stop.value})")
+    state.prompt_chars += count_chars(state.messages[known:])
     return stop
 
 
@@ -374,17 +394,20 @@ def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop 
     return None
 
 
+EMPTY = {"role": "assistant", "content": ""}  # allowed at the end of a transcript, refused in the middle
+
+
 def query(state: RunState, model: Model) -> tuple[str | None, list[ToolCall]]:
     """Send the transcript, append the reply, and account for both."""
     prompt_tokens = state.prompt_chars // 4
     reply, calls = normalise_reply(model.chat(state.messages))
-    _append(state, reply.message)
     state.prompt_token_log.append(prompt_tokens)
     state.usage_log.append(reply.usage)
-    if reply.stop_reason == "pause_turn" and not calls:
-        state.pauses += 1
-    else:
-        state.turns += 1
+    paused = reply.stop_reason == "pause_turn" and not calls
+    state.pauses += paused
+    state.turns += not paused
+    if not paused or reply.message != EMPTY:
+        state.messages.append(reply.message)
     return reply.stop_reason, calls
 
 
@@ -423,11 +446,6 @@ def _count_denial(state: RunState, call: ToolCall) -> int:
     return state.denials[proposal]
 
 
-def _append(state: RunState, message: Message) -> None:
-    state.messages.append(message)
-    state.prompt_chars += len(json.dumps(message))
-
-
 def _record(state: RunState, observation: Observation, max_chars: int = Limits.max_result_chars) -> None:
     """Append one observation and its tool message, its content cut to `max_chars` characters."""
     message = _told(observation)
@@ -435,7 +453,7 @@ def _record(state: RunState, observation: Observation, max_chars: int = Limits.m
         observation = replace(observation, content=_cut(observation.content, max_chars))
         message = _told(observation)
     state.observations.append(observation)
-    _append(state, message)
+    state.messages.append(message)
 
 
 def _told(observation: Observation) -> Message:
@@ -456,11 +474,11 @@ def _skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "sk
 def _settle(state: RunState, why: str) -> None:
     """Answer what a run that was cut off left open, so that its transcript can be sent again."""
     told = sum(message["role"] == "tool" for message in state.messages)
-    for observation in state.observations[told:]:
-        _append(state, _told(observation))
+    state.messages += [_told(observation) for observation in state.observations[told:]]
     unanswered = _open_calls(state)
     _skip(state, unanswered[:1], f"{why}: the effect may or may not have happened", "unknown")
     _skip(state, unanswered[1:], f"not run: an earlier call was cut off ({why})")
+    state.prompt_chars = count_chars(state.messages)
 
 
 def _open_calls(state: RunState) -> list[ToolCall]:
@@ -495,8 +513,9 @@ def _reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: 
     while state.observations and state.observations[-1].kind == "pending":
         state.observations.pop()
         state.messages.pop()
-    state.prompt_chars = sum(len(json.dumps(message)) for message in state.messages)
-    return act(state, _open_calls(state), tools, gate, limits)
+    stop = act(state, _open_calls(state), tools, gate, limits)
+    state.prompt_chars = count_chars(state.messages)
+    return stop
 
 
 def _lines(state: RunState) -> list[tuple[str, str]]:

@@ -22,7 +22,6 @@ from agentkit.loop import (
 from agentkit.tools import Registry, ToolCall, ToolSpec
 from agentkit.wire import Reply, Usage, answer_message, check_messages, tool_call_message
 
-
 WIDE = Limits(max_prompt_tokens=10**6)
 
 
@@ -341,6 +340,14 @@ def test_pause_pause_end_is_three_calls_one_turn_and_no_new_user_message():
     assert (result.stop, result.answer) == (Stop.ANSWERED, "found")
     assert (result.state.turns, result.state.pauses, len(model.prompts)) == (1, 2, 3)
     assert [message["role"] for message in result.state.messages].count("user") == 1
+
+
+@pytest.mark.parametrize("content", ["", None, []])
+def test_an_empty_pause_leaves_no_empty_message_behind(content):
+    pause = Reply({"role": "assistant", "content": content}, "pause_turn")
+    result = run_agent("Go.", Script(then=pause), Desk().tools, allow_all, Limits(max_pauses=2))
+    assert (result.stop, len(result.state.messages)) == (Stop.PAUSE_LIMIT, 2)
+    assert check_messages(result.state.messages) == []
 
 
 def test_pauses_without_end_have_an_ending_of_their_own():
