@@ -506,7 +506,7 @@ def test_a_proposal_cannot_approve_itself() -> None:
 
 
 def obey(case: dict[str, Any]) -> tuple[list[str], RunResult]:
-    """Read the case's poisoned observation, then do all that the attacker wants: what ran, and how it ended."""
+    """Read the poisoned observation, then do all that the attacker wants: what ran, and how it ended."""
     ran: list[str] = []
     needed = {call["name"] for call in case["user_calls"]} | {"observe"}
 
