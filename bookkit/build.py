@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -184,8 +183,6 @@ def refusal(standing: Standing) -> BookError:
 
 
 def _figures(book: Book, show: Display) -> tuple[str, ...]:
-    if importlib.util.find_spec("bookkit.export") is None:
-        return ()
     from bookkit import export
 
     changed = tuple(str(name) for name in export.run(book, [], False))
@@ -195,8 +192,6 @@ def _figures(book: Book, show: Display) -> tuple[str, ...]:
 
 
 def _pages(book: Book, show: Display, *, force: bool) -> tuple[str, ...]:
-    if not (Path(__file__).parent / "render" / "__init__.py").exists():
-        return ()
     from bookkit import render
 
     if not force and render.is_fresh(book):

@@ -133,8 +133,8 @@ def test_future_imports_come_first_and_imports_are_merged(toy_book: Path) -> Non
     module = tangled(
         toy_book,
         "# @save\nfrom collections.abc import Sequence\n\nx: Sequence[int] = []",
-        "# @save\nfrom __future__ import annotations\n\nimport os\nfrom collections.abc import Mapping, Sequence\n\n"
-        "y: Mapping[str, Sequence[int]] = {}\nz = os.sep",
+        "# @save\nfrom __future__ import annotations\n\nimport os\n"
+        "from collections.abc import Mapping, Sequence\n\ny: Mapping[str, Sequence[int]] = {}\nz = os.sep",
     )
     code = [line for line in module.splitlines() if "import" in line]
     assert code == [
