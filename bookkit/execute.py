@@ -99,9 +99,7 @@ async def _run_all(standings: Sequence[Standing], progress: Progress, jobs: int)
         progress.finished(outcome)
         return outcome
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(standing)) for standing in standings]
-    return [task.result() for task in tasks]
+    return await asyncio.gather(*(one(standing) for standing in standings))
 
 
 async def _run_one(standing: Standing, progress: Progress) -> Outcome:
