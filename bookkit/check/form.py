@@ -72,7 +72,8 @@ def options_come_first(manuscript: Manuscript) -> Iterator[Problem]:
     """`#|` lines open a cell: anything above turns them into printed code."""
     for page in manuscript.pages:
         for cell in page.code:
-            for row in _late_options(cell):
+            row = next(_late_options(cell), None)
+            if row is not None:
                 yield page.problem(
                     cell.line + row,
                     f"cell {cell.number}: an option below other lines, which is printed and not obeyed",

@@ -57,7 +57,7 @@ NOT_QUOTED = tuple(
 BEFORE_A_YEAR = re.compile(
     r"(?:\b(?:in|since|from|until|by|before|after|around|early|late|mid|year|spring|summer|autumn|winter|"
     r"January|February|March|April|May|June|July|August|September|October|November|December)[ \u00a0-]|"
-    r"\(|, |© ?|[\u2013-])$"
+    r"\(|\b[A-Z][\w-]*, |al\., |© ?|[\u2013-])$"
 )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import re
 from collections.abc import Iterator
-from functools import cache
 
 from bookkit.check.manuscript import SVG, Executed, Manuscript, Output, Page, Problem, texts_of
 from bookkit.export import PREFIX
@@ -191,7 +190,6 @@ def _private(shown: str) -> Iterator[tuple[str, str]]:
         yield "this machine's name", host
 
 
-@cache
 def _host_name() -> str:
     """This machine's name; "" for one that is an ordinary word."""
     name = platform.node()

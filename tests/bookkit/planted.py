@@ -203,7 +203,7 @@ BUILT = {
         edited(LINE, "M1 2L5 10", "M1 2L5 11"), "figure", LINE, "differs from the output"
     ),
     "a figure not exported": Planted(removed(LINE), "figure", LINE, "differs from the output"),
-    "an index that lists less": Planted(written(INDEX, "{}\n"), "figure", LINE, "in the way"),
+    "an index that lists less": Planted(written(INDEX, "{}\n"), "figure", INDEX, "differs from"),
     "an index that is none": Planted(written(INDEX, "["), "figure", INDEX, "not the index"),
     "rendering may execute": Planted(
         edited("_quarto.yml", "enabled: false", "enabled: true"), "configuration", "_quarto.yml", "execute"
@@ -225,7 +225,7 @@ FORM = {
     "two H1": Planted(added(WORDS, "\n# Once more {#sec-words-more}\n"), "title", WORDS, "a second H1"),
     "an underlined H1": Planted(added(WORDS, "\nOnce more\n=========\n"), "title", WORDS, "a second H1"),
     "an H1 in an output": Planted(showing({"text/markdown": "# Big"}), "title", NUMBERS, "holds an H1"),
-    "no H1": Planted(edited(WORDS, H1, "#" + H1), "title", WORDS, "has no H1"),
+    "no H1": Planted(edited(WORDS, H1, "#" + H1), "title", WORDS, "has no H1", ("module",)),
     "an H1 without an id": Planted(edited(WORDS, H1, "# Words"), "title", WORDS, "no id", ("reference",)),
     "an H1 below other text": Planted(edited(WORDS, H1, f"Hello.\n\n{H1}"), "title", WORDS, "not the first"),
     "an option below a comment": Planted(

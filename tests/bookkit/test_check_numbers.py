@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 (the multiplication sign is what is tested)
 """What counts as a number that the prose quotes, and what backs it."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Every fault is planted, one at a time, in a copy of the built toy book, and found; the copy itself is clean."""
+"""Every fault is planted, one at a time, in a copy of the built toy book, and found; the copy is clean."""
 
 from __future__ import annotations
 
