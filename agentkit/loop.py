@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from agentkit.tools import ToolCall, ToolSpec, check_call
-from agentkit.wire import Message, Reply, Usage, normalise_reply, parse_tool_calls, tool_message
+from agentkit.wire import Message, Reply, Usage, encode, normalise_reply, parse_tool_calls, tool_message
 
 
 USD_PER_MILLION_TOKENS = {"prompt": 3.00, "completion": 15.00}
@@ -110,21 +110,6 @@ class Limits:
                 raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
 
 
-def _make_encoder() -> Callable[[Any], str]:
-    """`json.dumps` with one encoder for all calls. TypeError or ValueError for no JSON, RecursionError for a cycle."""
-    plain = json.JSONEncoder(allow_nan=False, check_circular=False)
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:  # an interpreter without the C encoder
-        return plain.encode
-    quote = json.encoder.encode_basestring_ascii
-    chunks = make(None, plain.default, quote, None, ": ", ", ", False, False, False)
-    return lambda value: "".join(chunks(value, 0))
-
-
-_encode = _make_encoder()
-_decode = json.JSONDecoder().raw_decode
-
-
 Kind = Literal["result", "invalid", "denied", "error", "pending", "skipped", "unknown"]
 
 
@@ -146,7 +131,7 @@ class Observation:
 
 def count_chars(messages: list[Message]) -> int:
     """Characters of all messages as JSON, each counted by itself."""
-    return len(_encode(messages)) - 2 * max(len(messages), 1)  # less the brackets and what stands between
+    return len(encode(messages)) - 2 * max(len(messages), 1)  # less the brackets and what stands between
 
 
 def estimate_tokens(messages: list[Message]) -> int:
@@ -227,10 +212,13 @@ def _sentence(error: Exception) -> str:
     return str(words) or type(error).__name__
 
 
+_decode = json.JSONDecoder().raw_decode
+
+
 def _snapshot(call_id: str, result: Any) -> Observation:
     """A result as JSON and as of now, so that no later change of the handler's objects reaches the record."""
     try:
-        content, _ = _decode(_encode(result))
+        content, _ = _decode(encode(result))
     except (TypeError, ValueError, RecursionError) as error:
         return Observation(call_id, False, "error", f"the tool ran, but its result is not JSON: {error}")
     return Observation(call_id, True, "result", content)

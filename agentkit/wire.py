@@ -14,6 +14,24 @@ from agentkit.tools import JSON, ToolCall, json_type, show
 Message = dict[str, Any]
 
 
+# --- writing JSON ------------------------------------------------------------------------------
+def make_encoder() -> Callable[[Any], str]:
+    """`json.dumps` with one encoder for all calls. TypeError or ValueError for no JSON, RecursionError for a cycle.
+
+    `json.dumps` makes a new encoder each time, which takes longer than writing a message of this size.
+    """
+    plain = json.JSONEncoder(allow_nan=False, check_circular=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without the C encoder
+        return plain.encode
+    quote = json.encoder.encode_basestring_ascii
+    chunks = make(None, plain.default, quote, None, ": ", ", ", False, False, False)
+    return lambda value: "".join(chunks(value, 0))
+
+
+encode = make_encoder()
+
+
 # --- messages ----------------------------------------------------------------------------------
 def tool_call_message(
     call_id: str, name: str, arguments: dict[str, Any], thought: str | None = None
@@ -31,7 +49,7 @@ def answer_message(text: str) -> Message:
 
 def tool_message(call_id: str, ok: bool, kind: str, content: JSON) -> Message:
     """What became of the call `call_id`, for the model to read: JSON text with ok, kind and content."""
-    body = json.dumps({"ok": ok, "kind": kind, "content": content})
+    body = encode({"ok": ok, "kind": kind, "content": content})
     return {"role": "tool", "tool_call_id": call_id, "content": body}
 
 
@@ -185,7 +203,7 @@ def entries(message: Any) -> list[Any]:
 def call_ids(items: list[Any]) -> list[str]:
     """An id for each entry, unique within the message: the given one, or one made from it or from its place.
 
-    The first to use an id keeps it. A second one gets `_2` appended, and an entry without an id is `call_1` by
+    The first to use an id keeps it. A second one gets `_2` appended; an entry without an id is `call_1`, by
     its place. Neither ever takes an id that another entry brought along.
     """
     given = [item.get("id") if isinstance(item, dict) else None for item in items]
@@ -302,7 +320,7 @@ def rebuilt(message: Message, read: list[tuple[ToolCall, Message]]) -> Message:
 
 
 def may_stay(key: Any, value: Any) -> bool:
-    """Whether a further key of a message may enter the transcript: it can be written, and OpenAI takes it back."""
+    """Whether a further key of a message may be kept: it can be written, and OpenAI takes it back."""
     if key in ("audio", "function_call"):
         return False
     return isinstance(value, str) if key in ("name", "refusal") else is_json({key: value})
@@ -549,8 +567,8 @@ def entry_from_block(block: Message) -> Message:
 def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
     """A transcript as `system` and `messages` of Anthropic's API; `from_anthropic` brings it back unchanged.
 
-    The results of one turn go into one user message. Raises `ValueError` for a role that the API does not know
-    and for a system message that is not the first.
+    The results of one turn go into one user message. Raises `ValueError` for a role that the API lacks and
+    for a system message that is not the first.
     """
     head = list(messages[:1]) if messages and messages[0].get("role") == "system" else []
     body: list[Message] = []
