@@ -50,6 +50,7 @@ NOT_QUOTED = tuple(
         r"<[A-Za-z/][^>]*>",
         r"\b\d+(?:\.\d+){2,}",  # a version
         r"\b\d{4}-\d{2}(?:-\d{2})?\b",  # a date
+        r"\b(?:19|20)\d\d[\u2013-](?:19|20)\d\d\b",  # years
         r"(?i:\b(?:sections?|chapters?|parts?|exercises?|figures?|tables?|steps?|pages?|lines?|python|quarto|"
         r"version|rfc|pep|iso|draft)|§§?)[ \u00a0]?\d+(?:\.\d+)*",
     )
