@@ -1,4 +1,6 @@
-"""Draft of agentkit.tools, until chapters/02-tools.md generates it."""
+# Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
+# bookkit: cells c091c73e51da, body b97d7ee2b2dd
+"""Tools and their contracts."""
 
 from __future__ import annotations
 
@@ -22,12 +24,195 @@ from functools import lru_cache
 from typing import Any, Literal
 from urllib.parse import unquote
 
+__all__ = [
+    "ADVICE",
+    "ALLOWED",
+    "ANNOTATIONS",
+    "BUILDERS",
+    "CATEGORIES",
+    "CONSTRAINTS",
+    "DIGIT",
+    "FIXERS",
+    "INSIDE",
+    "JSON",
+    "JSON_NAMES",
+    "JSON_TYPES",
+    "KNOWN_ESCAPES",
+    "LIMITS",
+    "LOOKUP",
+    "MAX_BITS",
+    "MAX_DIGITS",
+    "MAX_EXPRESSION",
+    "MAX_NESTING",
+    "MISSING",
+    "OPERATORS",
+    "OUTSIDE",
+    "PLAIN_HINTS",
+    "POLICY",
+    "RANKS",
+    "READ",
+    "REFUND",
+    "SIZES",
+    "SPACE",
+    "TOKEN",
+    "TOO_LARGE",
+    "WEATHER",
+    "WEATHER_SCHEMA",
+    "WORD",
+    "Builder",
+    "Check",
+    "Compiler",
+    "Contract",
+    "Fix",
+    "Parameter",
+    "Problem",
+    "Ranges",
+    "Registry",
+    "Schema",
+    "SchemaError",
+    "ToolCall",
+    "ToolSchema",
+    "ToolSpec",
+    "Validation",
+    "anything",
+    "applied_in_place",
+    "apply_operator",
+    "argument_notes",
+    "bits",
+    "bounded",
+    "branches",
+    "build_all_of",
+    "build_any_of",
+    "build_enum",
+    "build_items",
+    "build_not",
+    "build_numbers",
+    "build_object",
+    "build_one_of",
+    "build_pattern",
+    "build_ref",
+    "build_sizes",
+    "build_type",
+    "calculate",
+    "calculator",
+    "canonical",
+    "category_ranges",
+    "chain",
+    "check_call",
+    "check_enum",
+    "check_limit",
+    "check_multiple",
+    "check_pattern",
+    "check_size",
+    "check_type",
+    "check_unique",
+    "class_schema",
+    "class_text",
+    "compile_contract",
+    "compile_pattern",
+    "compile_schema",
+    "complement",
+    "contract_of",
+    "declared_names",
+    "default_of",
+    "describe",
+    "desk_handlers",
+    "enum_schema",
+    "escape_ranges",
+    "evaluate",
+    "evaluate_leaf",
+    "every",
+    "expect",
+    "fix_branches",
+    "fix_items",
+    "fix_object",
+    "fix_ref",
+    "fix_type",
+    "get_time",
+    "get_weather",
+    "in_place",
+    "is_number",
+    "is_square_root",
+    "json_type",
+    "literal",
+    "make_environment",
+    "make_lookup_tool",
+    "merge",
+    "must_be_given",
+    "needs_reviving",
+    "no_branch",
+    "nothing",
+    "outside_problem",
+    "own_name",
+    "parameters_from_hints",
+    "plain_name",
+    "power",
+    "rank",
+    "references",
+    "refuse_endless",
+    "refuse_unknown",
+    "refuse_unnamed",
+    "render_descriptions",
+    "render_schema_prompt",
+    "revive",
+    "reviving",
+    "safe_calculate",
+    "schema_from_hint",
+    "show",
+    "signature_of",
+    "square_root",
+    "step_into",
+    "strip_required",
+    "syntax_tree",
+    "tool_from_function",
+    "tool_schema_json",
+    "translate_pattern",
+    "translate_token",
+    "type_label",
+    "type_names",
+    "unchanged",
+    "union_schema",
+    "validate_arguments",
+    "validate_call",
+    "whole",
+    "wire_name",
+]
+
+
+# %% chapters/02-tools.md § Tools and their contracts
+
 JSON = Any
 Check = Callable[[JSON], "Problem | None"]
 Fix = Callable[[JSON], JSON]
 
 
-# --- what a value is ---------------------------------------------------------------------------
+# %% chapters/02-tools.md § What a handler grants
+
+POLICY = "Damaged orders: refund the amount paid, up to 5000 cents automatically."
+
+
+def desk_handlers(effects: list[dict[str, Any]]) -> dict[str, Callable[..., Any]]:
+    """The handlers of the support desk. `refund_order` leaves a receipt in `effects`; the others read."""
+    orders = {"A-17": {"order_id": "A-17", "status": "damaged", "paid_cents": 4999}}
+
+    def lookup_order(order_id: str) -> dict[str, Any]:
+        if order_id not in orders:
+            raise KeyError(f"no such order: {order_id}")
+        return dict(orders[order_id])
+
+    def read_policy() -> str:
+        return POLICY
+
+    def refund_order(order_id: str, amount_cents: int) -> dict[str, Any]:
+        receipt = {"order_id": order_id, "refunded_cents": amount_cents}
+        effects.append(receipt)
+        return dict(receipt)
+
+    return {"lookup_order": lookup_order, "read_policy": read_policy, "refund_order": refund_order}
+
+
+# %% chapters/02-tools.md § Three traps in one comparison
+
 JSON_NAMES = {
     type(None): "null",
     bool: "boolean",
@@ -46,14 +231,6 @@ def json_type(value: JSON) -> str:
     return JSON_NAMES.get(type(value), type(value).__name__)
 
 
-def show(value: JSON, limit: int = 60) -> str:
-    """A value as a message may quote it: its repr, cut after `limit` characters."""
-    if isinstance(value, str) and len(value) > limit:
-        value = value[:limit] + "…"
-    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
-    return text if len(text) <= limit + 8 else text[:limit] + "…"
-
-
 def canonical(value: JSON) -> Any:
     """A hashable stand-in that is equal exactly when two JSON values are: 1 is 1.0 and is not true."""
     if isinstance(value, bool):
@@ -65,7 +242,17 @@ def canonical(value: JSON) -> Any:
     return value
 
 
-# --- problems ----------------------------------------------------------------------------------
+# %% chapters/02-tools.md § A problem is a sentence
+
+
+def show(value: JSON, limit: int = 60) -> str:
+    """A value as a message may quote it: its repr, cut after `limit` characters."""
+    if isinstance(value, str) and len(value) > limit:
+        value = value[:limit] + "…"
+    text = ascii(value) if isinstance(value, str) and not value.isprintable() else repr(value)
+    return text if len(text) <= limit + 8 else text[:limit] + "…"
+
+
 class SchemaError(ValueError):
     """A schema that cannot be enforced as written. The message names the place and the keyword."""
 
@@ -103,7 +290,6 @@ def describe(problem: Problem, tool: str) -> str:
     return f"{subject} {problem.text}."
 
 
-# --- leaf keywords -----------------------------------------------------------------------------
 JSON_TYPES: dict[str, frozenset[type]] = {
     "null": frozenset({type(None)}),
     "boolean": frozenset({bool}),
@@ -173,18 +359,6 @@ def check_limit(keyword: str, limit: float) -> Check:
     return check
 
 
-def check_multiple(step: float) -> Check:
-    """A check that a number is a multiple of `step`, computed on the decimal digits as written."""
-    exact = Fraction(str(step))
-
-    def check(value: JSON) -> Problem | None:
-        if not is_number(value) or not math.isfinite(value) or Fraction(str(value)) % exact == 0:
-            return None
-        return Problem((), "range", f"must be a multiple of {step}, got {show(value)}")
-
-    return check
-
-
 SIZES: dict[str, tuple[type[Any], str, Callable[[int, int], bool], str]] = {
     "minLength": (str, "length", operator.ge, "at least {} characters long"),
     "maxLength": (str, "length", operator.le, "at most {} characters long"),
@@ -215,19 +389,406 @@ def check_unique(value: JSON) -> Problem | None:
     return Problem((), "items", "must hold no value twice")
 
 
-def check_pattern(pattern: str) -> Check:
-    """A check that a string contains a match of the ECMA-262 regular expression `pattern`."""
-    search = compile_pattern(pattern).search
+def check_multiple(step: float) -> Check:
+    """A check that a number is a multiple of `step`, computed on the decimal digits as written."""
+    exact = Fraction(str(step))
 
     def check(value: JSON) -> Problem | None:
-        if type(value) is not str or search(value):
+        if not is_number(value) or not math.isfinite(value) or Fraction(str(value)) % exact == 0:
             return None
-        return Problem((), "pattern", f"must match the pattern {pattern}, got {show(value)}")
+        return Problem((), "range", f"must be a multiple of {step}, got {show(value)}")
 
     return check
 
 
-# --- ECMA-262 patterns -------------------------------------------------------------------------
+# %% chapters/02-tools.md § Objects
+
+
+def build_object(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`properties`, `required` and `additionalProperties`."""
+    properties, required = schema.get("properties", {}), schema.get("required", [])
+    expect(isinstance(properties, dict), where, "properties", "an object")
+    expect(
+        isinstance(required, list) and all(isinstance(n, str) for n in required),
+        where,
+        "required",
+        "a list of names",
+    )
+    members = [
+        (name, compiler.check(part, f"{where}/properties/{name}")) for name, part in properties.items()
+    ]
+    extra = schema.get("additionalProperties", True)
+    outside = compiler.check(extra, f"{where}/additionalProperties")
+    absent = [(name, Problem((name,), "missing", type_label(properties.get(name)))) for name in required]
+    names, needed = frozenset(properties), frozenset(required)
+    stray = f"Expected: {', '.join(properties)}" if properties else "It takes none"
+
+    def check(value: JSON) -> Problem | None:
+        if type(value) is not dict:
+            return None
+        if outside is not anything and not value.keys() <= names:
+            problem = outside_problem(value, names, outside, stray)
+            if problem is not None:
+                return problem
+        if not needed <= value.keys():
+            return next(problem for name, problem in absent if name not in value)
+        for name, member in members:
+            if name in value:
+                problem = member(value[name])
+                if problem is not None:
+                    return problem.inside(name)
+        return None
+
+    return check
+
+
+def outside_problem(
+    value: dict[str, JSON], names: frozenset[str], outside: Check, stray: str
+) -> Problem | None:
+    """The first problem with the members of an object that its `properties` do not name."""
+    for name, item in value.items():
+        if name in names:
+            continue
+        if outside is nothing:
+            return Problem((name,), "unknown", stray)
+        problem = outside(item)
+        if problem is not None:
+            return problem.inside(name)
+    return None
+
+
+def expect(holds: bool, where: str, keyword: str, wanted: str) -> None:
+    """Raise when a keyword's own value is not what JSON Schema asks for."""
+    if not holds:
+        raise SchemaError(f"{where}: {keyword} must be {wanted}")
+
+
+def build_items(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`prefixItems` for the first items, `items` for the rest."""
+    prefix = schema.get("prefixItems", [])
+    expect(isinstance(prefix, list), where, "prefixItems", "a list of schemas")
+    expect(
+        not isinstance(schema.get("items"), list), where, "items", "one schema; a list of them is prefixItems"
+    )
+    firsts = [compiler.check(part, f"{where}/prefixItems/{at}") for at, part in enumerate(prefix)]
+    rest = compiler.check(schema.get("items", True), f"{where}/items")
+
+    def check(value: JSON) -> Problem | None:
+        if type(value) is not list:
+            return None
+        for index, item in enumerate(value):
+            problem = (firsts[index] if index < len(firsts) else rest)(item)
+            if problem is not None:
+                return problem.inside(index)
+        return None
+
+    return check
+
+
+# %% chapters/02-tools.md § What cannot be enforced is refused
+
+CONSTRAINTS = frozenset(
+    {"type", "enum", "const", "multipleOf", "pattern", "uniqueItems", "properties", "required"}
+    | {"additionalProperties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "not", "$ref"}
+    | LIMITS.keys()
+    | SIZES.keys()
+)
+ANNOTATIONS = frozenset(
+    {
+        "title",
+        "description",
+        "default",
+        "examples",
+        "deprecated",
+        "readOnly",
+        "writeOnly",
+        "format",
+        "$comment",
+    }
+    | {"$schema", "$id", "$defs", "definitions", "contentEncoding", "contentMediaType", "contentSchema"}
+    | {"discriminator", "example"}
+)
+ADVICE = {
+    "nullable": 'write "type": [..., "null"]',
+    "dependencies": "check it in the handler or the gate",
+}
+
+
+def refuse_unknown(schema: dict[str, JSON], where: str) -> None:
+    """Raise for a keyword that would be silently ignored."""
+    for keyword in schema:
+        known = keyword in CONSTRAINTS or keyword in ANNOTATIONS or keyword.startswith("x-")
+        if not known or (keyword == "$id" and where != "#"):
+            advice = ADVICE.get(keyword, "remove it, or enforce it in the handler or the gate")
+            raise SchemaError(f"{where}: unsupported keyword {show(keyword)}; {advice}")
+
+
+def anything(value: JSON) -> Problem | None:
+    """The check of the empty schema: every JSON value passes."""
+    return None
+
+
+def nothing(value: JSON) -> Problem | None:
+    """The check of the schema `false`: no value passes."""
+    return Problem((), "nested", "is not allowed here")
+
+
+def every(checks: list[Check]) -> Check:
+    """One check out of several: the first problem found, in order."""
+    if len(checks) <= 1:
+        return checks[0] if checks else anything
+    if len(checks) == 2:
+        first, second = checks
+        return lambda value: first(value) or second(value)
+
+    def check(value: JSON) -> Problem | None:
+        for one in checks:
+            problem = one(value)
+            if problem is not None:
+                return problem
+        return None
+
+    return check
+
+
+def type_names(schema: JSON) -> list[str]:
+    """The declared types of a schema, empty when it declares none."""
+    names = schema.get("type", []) if isinstance(schema, dict) else []
+    return [names] if isinstance(names, str) else list(names)
+
+
+def type_label(schema: JSON) -> str:
+    """A schema's type in a few words: `string`, `array[integer]`, `string or null`, `any`."""
+    if not isinstance(schema, dict):
+        return "any"
+    names = type_names(schema)
+    if names == ["array"] and isinstance(schema.get("items"), dict):
+        return f"array[{type_label(schema['items'])}]"
+    if not names and isinstance(schema.get("anyOf"), list):
+        return " or ".join(type_label(branch) for branch in schema["anyOf"])
+    return " or ".join(names) or "any"
+
+
+class Compiler:
+    """Turns one JSON Schema document into closures; remembers what its `$ref`s point at."""
+
+    def __init__(self, document: JSON) -> None:
+        self.document = document
+        self.checks: dict[str, Check | None] = {}
+        self.fixes: dict[str, Fix | None] = {}
+
+    def check(self, schema: JSON, where: str) -> Check:
+        """The check of one schema; `where` is its place in the document, for error messages."""
+        if isinstance(schema, bool):
+            return anything if schema else nothing
+        if not isinstance(schema, dict):
+            raise SchemaError(f"{where}: a schema is an object or a boolean, got {json_type(schema)}")
+        refuse_unknown(schema, where)
+        return every([build(self, schema, where) for keys, build in BUILDERS if not keys.isdisjoint(schema)])
+
+    def resolve(self, pointer: JSON, where: str) -> JSON:
+        """The schema that a local reference such as `#/$defs/address` points at."""
+        if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
+            raise SchemaError(f"{where}: $ref {show(pointer)} is not local; inline it under $defs")
+        target = self.document
+        for step in unquote(pointer).split("/")[1:]:
+            target = step_into(target, step.replace("~1", "/").replace("~0", "~"))
+            if target is MISSING:
+                raise SchemaError(f"{where}: $ref {show(pointer)} points at nothing")
+        return target
+
+    def referred_check(self, pointer: str, where: str) -> Check:
+        """The check behind a reference, compiled once, also when it refers to itself."""
+        if pointer not in self.checks:
+            self.checks[pointer] = None
+            self.checks[pointer] = self.check(self.resolve(pointer, where), pointer)
+        checks = self.checks
+        return checks[pointer] or (lambda value: typing.cast(Check, checks[pointer])(value))
+
+    def fix(self, schema: JSON) -> Fix | None:
+        """A function that turns 1.0 into 1 where `schema` declares an integer; None if it never does."""
+        if not isinstance(schema, dict):
+            return None
+        fixes = [fix for build in FIXERS if (fix := build(self, schema)) is not None]
+        return chain(fixes) if fixes else None
+
+    def referred_fix(self, pointer: str) -> Fix | None:
+        """The fix behind a reference; one that is still being compiled is looked up when it is called."""
+        if pointer in self.fixes:
+            fixes = self.fixes
+            return lambda value: (fixes[pointer] or unchanged)(value)
+        self.fixes[pointer] = None
+        self.fixes[pointer] = self.fix(self.resolve(pointer, pointer))
+        return self.fixes[pointer]
+
+
+MISSING = object()
+
+
+def step_into(target: JSON, step: str) -> JSON:
+    """One step of a JSON pointer, or MISSING."""
+    if isinstance(target, dict):
+        return target.get(step, MISSING)
+    if isinstance(target, list) and step.isdecimal() and int(step) < len(target):
+        return target[int(step)]
+    return MISSING
+
+
+def build_type(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`type`: one name or a list of them."""
+    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
+    for name in names:
+        if not isinstance(name, str) or name not in JSON_TYPES:
+            raise SchemaError(f"{where}: unknown type {show(name)}; JSON Schema has {', '.join(JSON_TYPES)}")
+    expect(bool(names), where, "type", "a name or a list of names")
+    return check_type(names)
+
+
+def build_enum(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`enum` and `const`."""
+    expect(isinstance(schema.get("enum", []), list), where, "enum", "a list")
+    checks = [check_enum(schema["enum"])] if "enum" in schema else []
+    return every([*checks, check_enum([schema["const"]])] if "const" in schema else checks)
+
+
+def build_numbers(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`minimum`, `maximum`, their exclusive forms, and `multipleOf`."""
+    for keyword in (*LIMITS, "multipleOf"):
+        expect(is_number(schema.get(keyword, 1)), where, keyword, "a number")
+    checks = [check_limit(keyword, schema[keyword]) for keyword in LIMITS if keyword in schema]
+    if "multipleOf" not in schema:
+        return every(checks)
+    expect(schema["multipleOf"] > 0, where, "multipleOf", "more than 0")
+    return every([*checks, check_multiple(schema["multipleOf"])])
+
+
+def build_sizes(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`minLength` and its five relatives, and `uniqueItems`."""
+    checks: list[Check] = []
+    for keyword in SIZES.keys() & schema.keys():
+        limit = schema[keyword]
+        expect(
+            is_number(limit) and limit >= 0 and limit == int(limit),
+            where,
+            keyword,
+            "a whole number, 0 or more",
+        )
+        checks.append(check_size(keyword, int(limit)))
+    expect(isinstance(schema.get("uniqueItems", False), bool), where, "uniqueItems", "true or false")
+    return every([*checks, check_unique] if schema.get("uniqueItems") else checks)
+
+
+# %% chapters/02-tools.md § Alternatives and references
+
+
+def branches(compiler: Compiler, schema: dict[str, JSON], keyword: str, where: str) -> list[Check]:
+    """The checks of the alternatives below `allOf`, `anyOf` or `oneOf`."""
+    parts = schema[keyword]
+    expect(isinstance(parts, list) and bool(parts), where, keyword, "a list of at least one schema")
+    return [compiler.check(part, f"{where}/{keyword}/{at}") for at, part in enumerate(parts)]
+
+
+def build_all_of(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`allOf`: every branch."""
+    return every(branches(compiler, schema, "allOf", where))
+
+
+def build_any_of(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`anyOf`: at least one branch."""
+    checks = branches(compiler, schema, "anyOf", where)
+    expected = type_label({"anyOf": schema["anyOf"]})
+
+    def check(value: JSON) -> Problem | None:
+        problems: list[Problem] = []
+        for one in checks:
+            problem = one(value)
+            if problem is None:
+                return None
+            problems.append(problem)
+        return no_branch(problems, expected, value)
+
+    return check
+
+
+def no_branch(problems: list[Problem], expected: str, value: JSON) -> Problem:
+    """What to say when no branch fits: the expected types, or the problem of the branch that came closest."""
+    if all(problem.kind == "type" and not problem.path for problem in problems):
+        return Problem((), "type", f"must be {expected}, got {json_type(value)}")
+    return max((p for p in problems if p.kind != "type" or p.path), key=lambda problem: len(problem.path))
+
+
+def build_one_of(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`oneOf`: exactly one branch."""
+    checks = branches(compiler, schema, "oneOf", where)
+    expected = type_label({"anyOf": schema["oneOf"]})
+
+    def check(value: JSON) -> Problem | None:
+        problems = [one(value) for one in checks]
+        fitting = problems.count(None)
+        if fitting == 1:
+            return None
+        if fitting == 0:
+            return no_branch([problem for problem in problems if problem], expected, value)
+        return Problem((), "nested", f"must fit exactly one of {len(checks)} alternatives, fits {fitting}")
+
+    return check
+
+
+def build_not(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`not`: the schema below must fail."""
+    forbidden = compiler.check(schema["not"], f"{where}/not")
+    text = f"must not fit {show(json.dumps(schema['not']))}"
+    return lambda value: None if forbidden(value) else Problem((), "nested", text)
+
+
+def build_ref(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
+    """`$ref`: the schema elsewhere in the document."""
+    compiler.resolve(schema["$ref"], where)
+    return compiler.referred_check(schema["$ref"], where)
+
+
+def references(part: JSON) -> Iterator[str]:
+    """Every `$ref` anywhere in a document, with the root itself."""
+    yield "#"
+    stack = [part]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict) and isinstance(node.get("$ref"), str) and node["$ref"][:1] == "#":
+            yield node["$ref"]
+        stack += node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+
+
+def in_place(schema: JSON) -> list[str]:
+    """The references that judge the same value as `schema` does."""
+    found: list[str] = []
+    if isinstance(schema, dict):
+        found += [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
+        for part in applied_in_place(schema):
+            found += in_place(part)
+    return found
+
+
+def applied_in_place(schema: dict[str, JSON]) -> list[JSON]:
+    """The subschemas that judge the same value as `schema` does."""
+    parts = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, [])]
+    return [*parts, schema["not"]] if "not" in schema else parts
+
+
+def refuse_endless(document: JSON, compiler: Compiler) -> None:
+    """Raise when references lead back to themselves without going into the value: no check would end."""
+    for start in references(document):
+        trail, frontier = {start}, in_place(compiler.resolve(start, "#"))
+        while frontier:
+            pointer = frontier.pop()
+            if pointer == start:
+                raise SchemaError(f"$ref {show(start)} leads back to itself without entering the value")
+            if pointer not in trail:
+                trail.add(pointer)
+                frontier += in_place(compiler.resolve(pointer, "#"))
+
+
+# %% chapters/02-tools.md § Patterns
+
 Ranges = tuple[tuple[int, int], ...]
 TOKEN = re.compile(
     r"\\[pP]\{[^}]*\}|\\u\{[0-9a-fA-F]+\}|\\c[A-Za-z]|\\k<\w+>|\\.|\(\?<(?=[A-Za-z_$])|\[\^?\]?|.", re.DOTALL
@@ -342,186 +903,16 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
         raise SchemaError(f"{show(pattern)} does not compile: {error}") from None
 
 
-# --- the compiler ------------------------------------------------------------------------------
-CONSTRAINTS = frozenset(
-    {"type", "enum", "const", "multipleOf", "pattern", "uniqueItems", "properties", "required"}
-    | {"additionalProperties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "not", "$ref"}
-    | LIMITS.keys()
-    | SIZES.keys()
-)
-ANNOTATIONS = frozenset(
-    {
-        "title",
-        "description",
-        "default",
-        "examples",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "format",
-        "$comment",
-    }
-    | {"$schema", "$id", "$defs", "definitions", "contentEncoding", "contentMediaType", "contentSchema"}
-    | {"discriminator", "example"}
-)
-ADVICE = {
-    "nullable": 'write "type": [..., "null"]',
-    "dependencies": "check it in the handler or the gate",
-}
-
-
-def anything(value: JSON) -> Problem | None:
-    """The check of the empty schema: every JSON value passes."""
-    return None
-
-
-def nothing(value: JSON) -> Problem | None:
-    """The check of the schema `false`: no value passes."""
-    return Problem((), "nested", "is not allowed here")
-
-
-def every(checks: list[Check]) -> Check:
-    """One check out of several: the first problem found, in order."""
-    if len(checks) <= 1:
-        return checks[0] if checks else anything
-    if len(checks) == 2:
-        first, second = checks
-        return lambda value: first(value) or second(value)
+def check_pattern(pattern: str) -> Check:
+    """A check that a string contains a match of the ECMA-262 regular expression `pattern`."""
+    search = compile_pattern(pattern).search
 
     def check(value: JSON) -> Problem | None:
-        for one in checks:
-            problem = one(value)
-            if problem is not None:
-                return problem
-        return None
+        if type(value) is not str or search(value):
+            return None
+        return Problem((), "pattern", f"must match the pattern {pattern}, got {show(value)}")
 
     return check
-
-
-def type_names(schema: JSON) -> list[str]:
-    """The declared types of a schema, empty when it declares none."""
-    names = schema.get("type", []) if isinstance(schema, dict) else []
-    return [names] if isinstance(names, str) else list(names)
-
-
-def type_label(schema: JSON) -> str:
-    """A schema's type in a few words: `string`, `array[integer]`, `string or null`, `any`."""
-    if not isinstance(schema, dict):
-        return "any"
-    names = type_names(schema)
-    if names == ["array"] and isinstance(schema.get("items"), dict):
-        return f"array[{type_label(schema['items'])}]"
-    if not names and isinstance(schema.get("anyOf"), list):
-        return " or ".join(type_label(branch) for branch in schema["anyOf"])
-    return " or ".join(names) or "any"
-
-
-class Compiler:
-    """Turns one JSON Schema document into closures; remembers what its `$ref`s point at."""
-
-    def __init__(self, document: JSON) -> None:
-        self.document = document
-        self.checks: dict[str, Check | None] = {}
-        self.fixes: dict[str, Fix | None] = {}
-
-    def check(self, schema: JSON, where: str) -> Check:
-        """The check of one schema; `where` is its place in the document, for error messages."""
-        if isinstance(schema, bool):
-            return anything if schema else nothing
-        if not isinstance(schema, dict):
-            raise SchemaError(f"{where}: a schema is an object or a boolean, got {json_type(schema)}")
-        refuse_unknown(schema, where)
-        return every([build(self, schema, where) for keys, build in BUILDERS if not keys.isdisjoint(schema)])
-
-    def resolve(self, pointer: JSON, where: str) -> JSON:
-        """The schema that a local reference such as `#/$defs/address` points at."""
-        if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
-            raise SchemaError(f"{where}: $ref {show(pointer)} is not local; inline it under $defs")
-        target = self.document
-        for step in unquote(pointer).split("/")[1:]:
-            target = step_into(target, step.replace("~1", "/").replace("~0", "~"))
-            if target is MISSING:
-                raise SchemaError(f"{where}: $ref {show(pointer)} points at nothing")
-        return target
-
-    def referred_check(self, pointer: str, where: str) -> Check:
-        """The check behind a reference, compiled once, also when it refers to itself."""
-        if pointer not in self.checks:
-            self.checks[pointer] = None
-            self.checks[pointer] = self.check(self.resolve(pointer, where), pointer)
-        checks = self.checks
-        return checks[pointer] or (lambda value: typing.cast(Check, checks[pointer])(value))
-
-    def fix(self, schema: JSON) -> Fix | None:
-        """A function that turns 1.0 into 1 where `schema` declares an integer; None if it never does."""
-        if not isinstance(schema, dict):
-            return None
-        fixes = [fix for build in FIXERS if (fix := build(self, schema)) is not None]
-        return chain(fixes) if fixes else None
-
-    def referred_fix(self, pointer: str) -> Fix | None:
-        """The fix behind a reference; one that is still being compiled is looked up when it is called."""
-        if pointer in self.fixes:
-            fixes = self.fixes
-            return lambda value: (fixes[pointer] or unchanged)(value)
-        self.fixes[pointer] = None
-        self.fixes[pointer] = self.fix(self.resolve(pointer, pointer))
-        return self.fixes[pointer]
-
-
-MISSING = object()
-
-
-def step_into(target: JSON, step: str) -> JSON:
-    """One step of a JSON pointer, or MISSING."""
-    if isinstance(target, dict):
-        return target.get(step, MISSING)
-    if isinstance(target, list) and step.isdecimal() and int(step) < len(target):
-        return target[int(step)]
-    return MISSING
-
-
-def refuse_unknown(schema: dict[str, JSON], where: str) -> None:
-    """Raise for a keyword that would be silently ignored."""
-    for keyword in schema:
-        known = keyword in CONSTRAINTS or keyword in ANNOTATIONS or keyword.startswith("x-")
-        if not known or (keyword == "$id" and where != "#"):
-            advice = ADVICE.get(keyword, "remove it, or enforce it in the handler or the gate")
-            raise SchemaError(f"{where}: unsupported keyword {show(keyword)}; {advice}")
-
-
-def expect(holds: bool, where: str, keyword: str, wanted: str) -> None:
-    """Raise when a keyword's own value is not what JSON Schema asks for."""
-    if not holds:
-        raise SchemaError(f"{where}: {keyword} must be {wanted}")
-
-
-def build_type(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`type`: one name or a list of them."""
-    names = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]
-    for name in names:
-        if not isinstance(name, str) or name not in JSON_TYPES:
-            raise SchemaError(f"{where}: unknown type {show(name)}; JSON Schema has {', '.join(JSON_TYPES)}")
-    expect(bool(names), where, "type", "a name or a list of names")
-    return check_type(names)
-
-
-def build_enum(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`enum` and `const`."""
-    expect(isinstance(schema.get("enum", []), list), where, "enum", "a list")
-    checks = [check_enum(schema["enum"])] if "enum" in schema else []
-    return every([*checks, check_enum([schema["const"]])] if "const" in schema else checks)
-
-
-def build_numbers(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`minimum`, `maximum`, their exclusive forms, and `multipleOf`."""
-    for keyword in (*LIMITS, "multipleOf"):
-        expect(is_number(schema.get(keyword, 1)), where, keyword, "a number")
-    checks = [check_limit(keyword, schema[keyword]) for keyword in LIMITS if keyword in schema]
-    if "multipleOf" not in schema:
-        return every(checks)
-    expect(schema["multipleOf"] > 0, where, "multipleOf", "more than 0")
-    return every([*checks, check_multiple(schema["multipleOf"])])
 
 
 def build_pattern(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
@@ -533,221 +924,9 @@ def build_pattern(compiler: Compiler, schema: dict[str, JSON], where: str) -> Ch
         raise SchemaError(f"{where}: pattern {error}") from None
 
 
-def build_sizes(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`minLength` and its five relatives, and `uniqueItems`."""
-    checks: list[Check] = []
-    for keyword in SIZES.keys() & schema.keys():
-        limit = schema[keyword]
-        expect(
-            is_number(limit) and limit >= 0 and limit == int(limit),
-            where,
-            keyword,
-            "a whole number, 0 or more",
-        )
-        checks.append(check_size(keyword, int(limit)))
-    expect(isinstance(schema.get("uniqueItems", False), bool), where, "uniqueItems", "true or false")
-    return every([*checks, check_unique] if schema.get("uniqueItems") else checks)
+# %% chapters/02-tools.md § One point zero
 
 
-def build_items(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`prefixItems` for the first items, `items` for the rest."""
-    prefix = schema.get("prefixItems", [])
-    expect(isinstance(prefix, list), where, "prefixItems", "a list of schemas")
-    expect(
-        not isinstance(schema.get("items"), list), where, "items", "one schema; a list of them is prefixItems"
-    )
-    firsts = [compiler.check(part, f"{where}/prefixItems/{at}") for at, part in enumerate(prefix)]
-    rest = compiler.check(schema.get("items", True), f"{where}/items")
-
-    def check(value: JSON) -> Problem | None:
-        if type(value) is not list:
-            return None
-        for index, item in enumerate(value):
-            problem = (firsts[index] if index < len(firsts) else rest)(item)
-            if problem is not None:
-                return problem.inside(index)
-        return None
-
-    return check
-
-
-def build_object(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`properties`, `required` and `additionalProperties`."""
-    properties, required = schema.get("properties", {}), schema.get("required", [])
-    expect(isinstance(properties, dict), where, "properties", "an object")
-    expect(
-        isinstance(required, list) and all(isinstance(n, str) for n in required),
-        where,
-        "required",
-        "a list of names",
-    )
-    members = [
-        (name, compiler.check(part, f"{where}/properties/{name}")) for name, part in properties.items()
-    ]
-    extra = schema.get("additionalProperties", True)
-    outside = compiler.check(extra, f"{where}/additionalProperties")
-    absent = [(name, Problem((name,), "missing", type_label(properties.get(name)))) for name in required]
-    names, needed = frozenset(properties), frozenset(required)
-    stray = f"Expected: {', '.join(properties)}" if properties else "It takes none"
-
-    def check(value: JSON) -> Problem | None:
-        if type(value) is not dict:
-            return None
-        if outside is not anything and not value.keys() <= names:
-            problem = outside_problem(value, names, outside, stray)
-            if problem is not None:
-                return problem
-        if not needed <= value.keys():
-            return next(problem for name, problem in absent if name not in value)
-        for name, member in members:
-            if name in value:
-                problem = member(value[name])
-                if problem is not None:
-                    return problem.inside(name)
-        return None
-
-    return check
-
-
-def outside_problem(
-    value: dict[str, JSON], names: frozenset[str], outside: Check, stray: str
-) -> Problem | None:
-    """The first problem with the members of an object that its `properties` do not name."""
-    for name, item in value.items():
-        if name in names:
-            continue
-        if outside is nothing:
-            return Problem((name,), "unknown", stray)
-        problem = outside(item)
-        if problem is not None:
-            return problem.inside(name)
-    return None
-
-
-def branches(compiler: Compiler, schema: dict[str, JSON], keyword: str, where: str) -> list[Check]:
-    """The checks of the alternatives below `allOf`, `anyOf` or `oneOf`."""
-    parts = schema[keyword]
-    expect(isinstance(parts, list) and bool(parts), where, keyword, "a list of at least one schema")
-    return [compiler.check(part, f"{where}/{keyword}/{at}") for at, part in enumerate(parts)]
-
-
-def build_all_of(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`allOf`: every branch."""
-    return every(branches(compiler, schema, "allOf", where))
-
-
-def build_any_of(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`anyOf`: at least one branch."""
-    checks = branches(compiler, schema, "anyOf", where)
-    expected = type_label({"anyOf": schema["anyOf"]})
-
-    def check(value: JSON) -> Problem | None:
-        problems: list[Problem] = []
-        for one in checks:
-            problem = one(value)
-            if problem is None:
-                return None
-            problems.append(problem)
-        return no_branch(problems, expected, value)
-
-    return check
-
-
-def no_branch(problems: list[Problem], expected: str, value: JSON) -> Problem:
-    """What to say when no branch fits: the expected types, or the problem of the branch that came closest."""
-    if all(problem.kind == "type" and not problem.path for problem in problems):
-        return Problem((), "type", f"must be {expected}, got {json_type(value)}")
-    return max((p for p in problems if p.kind != "type" or p.path), key=lambda problem: len(problem.path))
-
-
-def build_one_of(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`oneOf`: exactly one branch."""
-    checks = branches(compiler, schema, "oneOf", where)
-    expected = type_label({"anyOf": schema["oneOf"]})
-
-    def check(value: JSON) -> Problem | None:
-        problems = [one(value) for one in checks]
-        fitting = problems.count(None)
-        if fitting == 1:
-            return None
-        if fitting == 0:
-            return no_branch([problem for problem in problems if problem], expected, value)
-        return Problem((), "nested", f"must fit exactly one of {len(checks)} alternatives, fits {fitting}")
-
-    return check
-
-
-def build_not(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`not`: the schema below must fail."""
-    forbidden = compiler.check(schema["not"], f"{where}/not")
-    text = f"must not fit {show(json.dumps(schema['not']))}"
-    return lambda value: None if forbidden(value) else Problem((), "nested", text)
-
-
-def build_ref(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
-    """`$ref`: the schema elsewhere in the document."""
-    compiler.resolve(schema["$ref"], where)
-    return compiler.referred_check(schema["$ref"], where)
-
-
-Builder = Callable[[Compiler, dict[str, JSON], str], Check]
-BUILDERS: tuple[tuple[frozenset[str], Builder], ...] = (
-    (frozenset({"type"}), build_type),
-    (frozenset({"enum", "const"}), build_enum),
-    (frozenset({*LIMITS, "multipleOf"}), build_numbers),
-    (frozenset({"pattern"}), build_pattern),
-    (frozenset({*SIZES, "uniqueItems"}), build_sizes),
-    (frozenset({"prefixItems", "items"}), build_items),
-    (frozenset({"properties", "required", "additionalProperties"}), build_object),
-    (frozenset({"allOf"}), build_all_of),
-    (frozenset({"anyOf"}), build_any_of),
-    (frozenset({"oneOf"}), build_one_of),
-    (frozenset({"not"}), build_not),
-    (frozenset({"$ref"}), build_ref),
-)
-
-
-def refuse_endless(document: JSON, compiler: Compiler) -> None:
-    """Raise when references lead back to themselves without going into the value: no check would end."""
-    for start in references(document):
-        trail, frontier = {start}, in_place(compiler.resolve(start, "#"))
-        while frontier:
-            pointer = frontier.pop()
-            if pointer == start:
-                raise SchemaError(f"$ref {show(start)} leads back to itself without entering the value")
-            if pointer not in trail:
-                trail.add(pointer)
-                frontier += in_place(compiler.resolve(pointer, "#"))
-
-
-def references(part: JSON) -> Iterator[str]:
-    """Every `$ref` anywhere in a document, with the root itself."""
-    yield "#"
-    stack = [part]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict) and isinstance(node.get("$ref"), str) and node["$ref"][:1] == "#":
-            yield node["$ref"]
-        stack += node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
-
-
-def in_place(schema: JSON) -> list[str]:
-    """The references that judge the same value as `schema` does."""
-    found: list[str] = []
-    if isinstance(schema, dict):
-        found += [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
-        for part in applied_in_place(schema):
-            found += in_place(part)
-    return found
-
-
-def applied_in_place(schema: dict[str, JSON]) -> list[JSON]:
-    """The subschemas that judge the same value as `schema` does."""
-    parts = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, [])]
-    return [*parts, schema["not"]] if "not" in schema else parts
-
-
-# --- 1.0 where an integer is declared ----------------------------------------------------------
 def unchanged(value: JSON) -> JSON:
     """The fix of a schema that declares no integer."""
     return value
@@ -839,6 +1018,23 @@ def fix_ref(compiler: Compiler, schema: dict[str, JSON]) -> Fix | None:
 FIXERS = (fix_type, fix_object, fix_items, fix_branches, fix_ref)
 
 
+Builder = Callable[[Compiler, dict[str, JSON], str], Check]
+BUILDERS: tuple[tuple[frozenset[str], Builder], ...] = (
+    (frozenset({"type"}), build_type),
+    (frozenset({"enum", "const"}), build_enum),
+    (frozenset({*LIMITS, "multipleOf"}), build_numbers),
+    (frozenset({"pattern"}), build_pattern),
+    (frozenset({*SIZES, "uniqueItems"}), build_sizes),
+    (frozenset({"prefixItems", "items"}), build_items),
+    (frozenset({"properties", "required", "additionalProperties"}), build_object),
+    (frozenset({"allOf"}), build_all_of),
+    (frozenset({"anyOf"}), build_any_of),
+    (frozenset({"oneOf"}), build_one_of),
+    (frozenset({"not"}), build_not),
+    (frozenset({"$ref"}), build_ref),
+)
+
+
 @dataclass(frozen=True)
 class Schema:
     """A compiled JSON Schema: `problem(value)` judges, `normalise(value)` turns 1.0 into a declared 1."""
@@ -876,7 +1072,8 @@ def compile_schema(document: JSON) -> Schema:
         raise SchemaError("the schema is nested too deeply") from None
 
 
-# --- a tool's contract -------------------------------------------------------------------------
+# %% chapters/02-tools.md § The contract of a tool
+
 RANKS = {
     "unknown": 0,
     "missing": 1,
@@ -961,6 +1158,9 @@ def declared_names(compiler: Compiler, document: JSON) -> frozenset[str] | None:
     return frozenset(names)
 
 
+# %% chapters/02-tools.md § Parameters and signatures
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One argument of a tool: its name, JSON type, what it means, and the rules its value must obey.
@@ -1025,7 +1225,73 @@ class ToolSchema:
         return f"{self.name}({', '.join(parameter.signature() for parameter in self.parameters)})"
 
 
-# --- Python hints as schemas -------------------------------------------------------------------
+WEATHER_SCHEMA = ToolSchema(
+    name="get_weather",
+    description="Look up the current weather for a place.",
+    parameters=[
+        Parameter("location", "string", "City and state or country, e.g. 'Boston, MA'."),
+        Parameter("units", "string", "Temperature unit.", required=False, enum=["celsius", "fahrenheit"]),
+    ],
+)
+
+
+# %% chapters/02-tools.md § Judging the call
+
+
+@dataclass(frozen=True)
+class Validation:
+    """A verdict on a call's arguments: the normalised `args`, or the `kind` of the problem and a message."""
+
+    ok: bool
+    args: dict[str, Any] | None = None
+    kind: str | None = None
+    message: str | None = None
+
+
+def validate_arguments(schema: ToolSchema, args: JSON) -> Validation:
+    """Judge parsed arguments by a tool's signature; on failure, one sentence that the model can act on."""
+    problem = schema.contract.problem(args)
+    if problem is not None:
+        return Validation(False, None, problem.kind, f"Error: {describe(problem, schema.name)}")
+    return Validation(True, schema.contract.schema.normalise(args))
+
+
+# %% chapters/02-tools.md § Three spellings of one contract
+
+
+@dataclass(frozen=True)
+class ToolSpec:
+    """One tool that the harness may run for a model.
+
+    `schema` says what it accepts, in one of three spellings: a shorthand `{name: type}`, a JSON Schema, or a
+    `ToolSchema`. It is compiled here, once; `SchemaError` names what cannot be enforced. `handler` is called
+    with the arguments by name and has whatever authority its code has. `effectful` marks a tool that changes
+    the world.
+    """
+
+    description: str
+    schema: Mapping[str, Any] | ToolSchema
+    handler: Callable[..., Any]
+    effectful: bool = False
+    contract: Contract = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "contract", contract_of(self.schema))
+
+    @property
+    def parameters(self) -> dict[str, JSON]:
+        """What the tool accepts, as JSON Schema."""
+        return self.contract.parameters
+
+
+def contract_of(schema: Mapping[str, Any] | ToolSchema) -> Contract:
+    """The contract behind any of the three spellings of a tool's schema."""
+    if isinstance(schema, ToolSchema):
+        return schema.contract
+    shorthand = not any(isinstance(part, str | Mapping | list | bool) for part in schema.values())
+    return compile_contract(parameters_from_hints(schema) if shorthand else json.loads(json.dumps(schema)))
+
+
 PLAIN_HINTS = {str: "string", int: "integer", float: "number", bool: "boolean", list: "array", dict: "object"}
 
 
@@ -1095,26 +1361,6 @@ def strip_required(hint: Any) -> Any:
     return typing.get_args(hint)[0] if wrapped else hint
 
 
-def revive(hint: Any, value: JSON) -> Any:
-    """A valid JSON value as the object that `hint` asks for: dataclasses and enumerations are built."""
-    origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if origin in (typing.Annotated, typing.Required, typing.NotRequired):
-        return revive(parts[0], value)
-    if origin in (typing.Union, types.UnionType):
-        fitting = (part for part in parts if compile_schema(schema_from_hint(part)).problem(value) is None)
-        return revive(next(fitting), value)
-    if isinstance(value, list) and origin is list:
-        return [revive(parts[0], item) for item in value]
-    if isinstance(value, dict) and origin is dict:
-        return {key: revive(parts[1], item) for key, item in value.items()}
-    if isinstance(hint, type) and issubclass(hint, enum.Enum):
-        return hint(value)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        hints = typing.get_type_hints(hint, include_extras=True)
-        return hint(**{name: revive(hints[name], item) for name, item in value.items()})
-    return value
-
-
 def parameters_from_hints(hints: Mapping[str, Any]) -> dict[str, JSON]:
     """The shorthand `{name: type}` as a JSON Schema: every name is required, and listed in sorted order."""
     return {
@@ -1124,38 +1370,7 @@ def parameters_from_hints(hints: Mapping[str, Any]) -> dict[str, JSON]:
     }
 
 
-# --- tools and their registry ------------------------------------------------------------------
-@dataclass(frozen=True)
-class ToolSpec:
-    """One tool that the harness may run for a model.
-
-    `schema` says what it accepts, in one of three spellings: a shorthand `{name: type}`, a JSON Schema, or a
-    `ToolSchema`. It is compiled here, once; `SchemaError` names what cannot be enforced. `handler` is called
-    with the arguments by name and has whatever authority its code has. `effectful` marks a tool that changes
-    the world.
-    """
-
-    description: str
-    schema: Mapping[str, Any] | ToolSchema
-    handler: Callable[..., Any]
-    effectful: bool = False
-    contract: Contract = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "contract", contract_of(self.schema))
-
-    @property
-    def parameters(self) -> dict[str, JSON]:
-        """What the tool accepts, as JSON Schema."""
-        return self.contract.parameters
-
-
-def contract_of(schema: Mapping[str, Any] | ToolSchema) -> Contract:
-    """The contract behind any of the three spellings of a tool's schema."""
-    if isinstance(schema, ToolSchema):
-        return schema.contract
-    shorthand = not any(isinstance(part, str | Mapping | list | bool) for part in schema.values())
-    return compile_contract(parameters_from_hints(schema) if shorthand else json.loads(json.dumps(schema)))
+# %% chapters/02-tools.md § A registry
 
 
 def wire_name(name: str) -> str:
@@ -1204,6 +1419,9 @@ class Registry(Mapping[str, ToolSpec]):
 
     def __repr__(self) -> str:
         return f"Registry({', '.join(self._tools)})"
+
+
+# %% chapters/02-tools.md § From a function
 
 
 def tool_from_function(
@@ -1256,6 +1474,26 @@ def argument_notes(docstring: str) -> dict[str, str]:
     return notes
 
 
+def revive(hint: Any, value: JSON) -> Any:
+    """A valid JSON value as the object that `hint` asks for: dataclasses and enumerations are built."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (typing.Annotated, typing.Required, typing.NotRequired):
+        return revive(parts[0], value)
+    if origin in (typing.Union, types.UnionType):
+        fitting = (part for part in parts if compile_schema(schema_from_hint(part)).problem(value) is None)
+        return revive(next(fitting), value)
+    if isinstance(value, list) and origin is list:
+        return [revive(parts[0], item) for item in value]
+    if isinstance(value, dict) and origin is dict:
+        return {key: revive(parts[1], item) for key, item in value.items()}
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return hint(value)
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        hints = typing.get_type_hints(hint, include_extras=True)
+        return hint(**{name: revive(hints[name], item) for name, item in value.items()})
+    return value
+
+
 def reviving(function: Callable[..., Any], hints: Mapping[str, Any]) -> Callable[..., Any]:
     """The function itself, or one that first builds the objects its hints ask for."""
     if not any(needs_reviving(hint) for name, hint in hints.items() if name != "return"):
@@ -1271,7 +1509,9 @@ def needs_reviving(hint: Any) -> bool:
     return built or any(needs_reviving(part) for part in typing.get_args(hint))
 
 
-# --- calls and their validation ----------------------------------------------------------------
+# %% chapters/02-tools.md § A call, and what may be said about it
+
+
 @dataclass(frozen=True)
 class ToolCall:
     """A parsed proposal to run one tool. It has no authority of its own.
@@ -1285,24 +1525,6 @@ class ToolCall:
     problem: str | None = None
 
 
-@dataclass(frozen=True)
-class Validation:
-    """A verdict on a call's arguments: the normalised `args`, or the `kind` of the problem and a message."""
-
-    ok: bool
-    args: dict[str, Any] | None = None
-    kind: str | None = None
-    message: str | None = None
-
-
-def validate_arguments(schema: ToolSchema, args: JSON) -> Validation:
-    """Judge parsed arguments by a tool's signature; on failure, one sentence that the model can act on."""
-    problem = schema.contract.problem(args)
-    if problem is not None:
-        return Validation(False, None, problem.kind, f"Error: {describe(problem, schema.name)}")
-    return Validation(True, schema.contract.schema.normalise(args))
-
-
 def own_name(tools: Mapping[str, ToolSpec], name: str) -> str | None:
     """The name under which `tools` holds a tool that a model calls `name`; None for an invented one."""
     if name in tools:
@@ -1310,6 +1532,11 @@ def own_name(tools: Mapping[str, ToolSpec], name: str) -> str | None:
     if isinstance(tools, Registry):
         return tools.own_name(name)
     return next((own for own in tools if wire_name(own) == name), None)
+
+
+def plain_name(name: str) -> str:
+    """An invented name as a message may repeat it: quoted when it is not a plain word."""
+    return name if re.fullmatch(r"[\w.-]{1,64}", name) else show(name)
 
 
 def check_call(call: ToolCall, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall | None, str | None]:
@@ -1329,17 +1556,35 @@ def check_call(call: ToolCall, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall 
     return ToolCall(call.call_id, name, arguments), None
 
 
-def plain_name(name: str) -> str:
-    """An invented name as a message may repeat it: quoted when it is not a plain word."""
-    return name if re.fullmatch(r"[\w.-]{1,64}", name) else show(name)
-
-
 def validate_call(call: ToolCall, tools: Mapping[str, ToolSpec]) -> str | None:
     """Is the call well formed? None, or a reason that the model can act on. Says nothing of permission."""
     return check_call(call, tools)[1]
 
 
-# --- what the model sees -----------------------------------------------------------------------
+LOOKUP = "Status of an order and what was paid for it."
+READ = "The refund policy, as text."
+REFUND = "Pay money back for an order. This is real money."
+
+
+def make_environment() -> tuple[Registry, list[dict[str, Any]]]:
+    """A fresh support desk: its three tools, and the log in which every refund leaves a receipt.
+
+    The log is what really happened. Every claim about safety in this book is checked against it, and none
+    against what a model says.
+    """
+    effects: list[dict[str, Any]] = []
+    handlers = desk_handlers(effects)
+    refund_fields = {"order_id": str, "amount_cents": int}
+    tools = Registry()
+    tools.register("lookup_order", ToolSpec(LOOKUP, {"order_id": str}, handlers["lookup_order"]))
+    tools.register("read_policy", ToolSpec(READ, {}, handlers["read_policy"]))
+    tools.register("refund_order", ToolSpec(REFUND, refund_fields, handlers["refund_order"], effectful=True))
+    return tools, effects
+
+
+# %% chapters/02-tools.md § What the model sees
+
+
 def tool_schema_json(tools: Mapping[str, ToolSpec]) -> list[dict[str, Any]]:
     """The tools as data in a request (OpenAI's form): names, descriptions, schemas, and no handler."""
     return [
@@ -1372,7 +1617,26 @@ def render_schema_prompt(schemas: Iterable[ToolSchema]) -> str:
     return "\n".join(blocks)
 
 
-# --- the safe calculator -----------------------------------------------------------------------
+WEATHER = {
+    "Paris": (18, "raining"),
+    "Berlin": (21, "cloudy"),
+    "Tokyo": (26, "clear"),
+    "Boston": (17, "clear"),
+}
+
+
+def get_weather(location: str, units: str = "celsius") -> str:
+    """The weather in one of four cities, from a table: `18C and raining in Paris`."""
+    city = location.split(",")[0].strip()
+    if city not in WEATHER:
+        raise ValueError(f"no weather for {show(location)}. Known: {', '.join(WEATHER)}")
+    degrees, sky = WEATHER[city]
+    reading = f"{degrees}C" if units == "celsius" else f"{round(degrees * 9 / 5 + 32)}F"
+    return f"{reading} and {sky} in {city}"
+
+
+# %% chapters/02-tools.md § A calculator that only calculates
+
 MAX_EXPRESSION = 500
 MAX_NESTING = 50
 MAX_DIGITS = 1000
@@ -1434,6 +1698,29 @@ def evaluate_leaf(node: ast.expr, depth: int) -> Fraction:
     raise ValueError(f"unsupported expression element: {type(node).__name__}. {ALLOWED}")
 
 
+def power(base: Fraction, exponent: Fraction) -> Fraction:
+    """`base ** exponent`, refused before it is computed when it would be too large."""
+    if exponent.denominator != 1:
+        if base < 0:
+            raise ValueError("the result is not a real number")
+        return bounded(Fraction(float(base) ** float(exponent)))
+    if base in (0, 1, -1) or bits(base) * abs(exponent.numerator) <= MAX_BITS:
+        return Fraction(base) ** exponent.numerator
+    raise ValueError(TOO_LARGE)
+
+
+def bits(value: Fraction) -> int:
+    """The size of a number: bits in the longer of numerator and denominator."""
+    return max(value.numerator.bit_length(), value.denominator.bit_length())
+
+
+def bounded(value: Fraction) -> Fraction:
+    """The value itself unless it is too large."""
+    if bits(value) > MAX_BITS:
+        raise ValueError(TOO_LARGE)
+    return value
+
+
 def literal(value: int | float) -> Fraction:
     """A number as it was written: 0.1 is one tenth, not the binary fraction next to it."""
     if isinstance(value, bool):
@@ -1441,12 +1728,6 @@ def literal(value: int | float) -> Fraction:
     if value == math.inf:
         raise ValueError(TOO_LARGE)
     return bounded(Fraction(str(value)))
-
-
-def is_square_root(node: ast.Call) -> bool:
-    """Whether a call is `sqrt` with one plain argument."""
-    named = isinstance(node.func, ast.Name) and node.func.id == "sqrt"
-    return named and len(node.args) == 1 and not node.keywords
 
 
 OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
@@ -1466,15 +1747,10 @@ def apply_operator(symbol: ast.operator, left: Fraction, right: Fraction) -> Fra
     return bounded(OPERATORS[type(symbol)](left, right))
 
 
-def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """`base ** exponent`, refused before it is computed when it would be too large."""
-    if exponent.denominator != 1:
-        if base < 0:
-            raise ValueError("the result is not a real number")
-        return bounded(Fraction(float(base) ** float(exponent)))
-    if base in (0, 1, -1) or bits(base) * abs(exponent.numerator) <= MAX_BITS:
-        return Fraction(base) ** exponent.numerator
-    raise ValueError(TOO_LARGE)
+def is_square_root(node: ast.Call) -> bool:
+    """Whether a call is `sqrt` with one plain argument."""
+    named = isinstance(node.func, ast.Name) and node.func.id == "sqrt"
+    return named and len(node.args) == 1 and not node.keywords
 
 
 def square_root(value: Fraction) -> Fraction:
@@ -1487,18 +1763,6 @@ def square_root(value: Fraction) -> Fraction:
     return Fraction(math.sqrt(value))
 
 
-def bits(value: Fraction) -> int:
-    """The size of a number: bits in the longer of numerator and denominator."""
-    return max(value.numerator.bit_length(), value.denominator.bit_length())
-
-
-def bounded(value: Fraction) -> Fraction:
-    """The value itself unless it is too large."""
-    if bits(value) > MAX_BITS:
-        raise ValueError(TOO_LARGE)
-    return value
-
-
 def calculator(text: str) -> str:
     """`safe_calculate` from text to text, for prompts in which every tool maps a string to a string."""
     return str(safe_calculate(text))
@@ -1509,7 +1773,9 @@ def calculate(expression: str) -> dict[str, int | float]:
     return {"result": safe_calculate(expression)}
 
 
-# --- small tools -------------------------------------------------------------------------------
+# %% chapters/02-tools.md § Facts and time
+
+
 def make_lookup_tool(facts: Mapping[str, str]) -> ToolSpec:
     """A tool that returns one of the given facts by its exact key; the description lists the keys."""
 
@@ -1521,75 +1787,6 @@ def make_lookup_tool(facts: Mapping[str, str]) -> ToolSpec:
     return ToolSpec(f"Look up a fact by exact key. Keys: {', '.join(facts)}.", {"key": str}, lookup)
 
 
-WEATHER_SCHEMA = ToolSchema(
-    name="get_weather",
-    description="Look up the current weather for a place.",
-    parameters=[
-        Parameter("location", "string", "City and state or country, e.g. 'Boston, MA'."),
-        Parameter("units", "string", "Temperature unit.", required=False, enum=["celsius", "fahrenheit"]),
-    ],
-)
-WEATHER = {
-    "Paris": (18, "raining"),
-    "Berlin": (21, "cloudy"),
-    "Tokyo": (26, "clear"),
-    "Boston": (17, "clear"),
-}
-
-
-def get_weather(location: str, units: str = "celsius") -> str:
-    """The weather in one of four cities, from a table: `18C and raining in Paris`."""
-    city = location.split(",")[0].strip()
-    if city not in WEATHER:
-        raise ValueError(f"no weather for {show(location)}. Known: {', '.join(WEATHER)}")
-    degrees, sky = WEATHER[city]
-    reading = f"{degrees}C" if units == "celsius" else f"{round(degrees * 9 / 5 + 32)}F"
-    return f"{reading} and {sky} in {city}"
-
-
 def get_time(clock: Callable[[], datetime]) -> dict[str, str]:
     """The time that `clock` tells, in UTC, as ISO 8601. The clock is an argument: a run can be repeated."""
     return {"now": clock().astimezone(UTC).isoformat()}
-
-
-# --- the support desk --------------------------------------------------------------------------
-LOOKUP = "Status of an order and what was paid for it."
-READ = "The refund policy, as text."
-REFUND = "Pay money back for an order. This is real money."
-POLICY = "Damaged orders: refund the amount paid, up to 5000 cents automatically."
-
-
-def desk_handlers(effects: list[dict[str, Any]]) -> dict[str, Callable[..., Any]]:
-    """The handlers of the support desk. `refund_order` leaves a receipt in `effects`; the others read."""
-    orders = {"A-17": {"order_id": "A-17", "status": "damaged", "paid_cents": 4999}}
-
-    def lookup_order(order_id: str) -> dict[str, Any]:
-        if order_id not in orders:
-            raise KeyError(f"no such order: {order_id}")
-        return dict(orders[order_id])
-
-    def read_policy() -> str:
-        return POLICY
-
-    def refund_order(order_id: str, amount_cents: int) -> dict[str, Any]:
-        receipt = {"order_id": order_id, "refunded_cents": amount_cents}
-        effects.append(receipt)
-        return dict(receipt)
-
-    return {"lookup_order": lookup_order, "read_policy": read_policy, "refund_order": refund_order}
-
-
-def make_environment() -> tuple[Registry, list[dict[str, Any]]]:
-    """A fresh support desk: its three tools, and the log in which every refund leaves a receipt.
-
-    The log is what really happened. Every claim about safety in this book is checked against it, and none
-    against what a model says.
-    """
-    effects: list[dict[str, Any]] = []
-    handlers = desk_handlers(effects)
-    refund_fields = {"order_id": str, "amount_cents": int}
-    tools = Registry()
-    tools.register("lookup_order", ToolSpec(LOOKUP, {"order_id": str}, handlers["lookup_order"]))
-    tools.register("read_policy", ToolSpec(READ, {}, handlers["read_policy"]))
-    tools.register("refund_order", ToolSpec(REFUND, refund_fields, handlers["refund_order"], effectful=True))
-    return tools, effects
