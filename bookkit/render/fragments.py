@@ -26,10 +26,10 @@ THEME = Path(__file__).parent.parent / "theme"
 FILTER = THEME / "book.lua"
 CACHE = ".bookkit/pages"
 READER = "markdown"
-COMMON = ("--wrap=none", "--section-divs", "--mathml")
+COMMON = ("--wrap=none", "--section-divs", "--mathml", "--syntax-highlighting=none")
 WARNING = re.compile(r"^\[WARNING\] (.+(?:\n  .+)*)", re.MULTILINE)
 AT_LINE = re.compile(r"line (\d+)")
-QUOTED = re.compile(r"(?:citation |['‘])([\w:.-]+)")
+QUOTED = re.compile(r"(?:citation |['\u2018])([\w:.-]+)")
 
 
 @dataclass(frozen=True)
@@ -112,10 +112,20 @@ def _run(page: Page, source: Manuscript, arguments: Sequence[str]) -> str:
     return output
 
 
-def run_pandoc(arguments: Sequence[str], content: str, folder: Path | None = None) -> tuple[str, str]:
+def run_pandoc(
+    arguments: Sequence[str],
+    content: str,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[str, str]:
     """Pandoc's standard output and its log. Raises BookError when it fails."""
     done = subprocess.run(
-        [pandoc(), *arguments], input=content.encode(), capture_output=True, cwd=folder, check=False
+        [pandoc(), *arguments],
+        input=content.encode(),
+        capture_output=True,
+        cwd=folder,
+        env=os.environ | dict(environment or {}),
+        check=False,
     )
     log = done.stderr.decode("utf-8", "replace")
     if done.returncode:

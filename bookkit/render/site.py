@@ -11,13 +11,12 @@ from pathlib import PurePosixPath
 from urllib.parse import quote
 
 from bookkit.book import Book
-from bookkit.render import resolve, search
+from bookkit.render import highlight, resolve, search
 from bookkit.render.fragments import THEME, Fragment, convert
 from bookkit.render.resolve import Index
 from bookkit.render.sources import Page
 
 SCHEME = re.compile(r'(href|src)="(xref|page|asset):([^"]*)"(\s+class="xref"></a>)?')
-LINE_ANCHOR = re.compile(r'<span id="[\w-]+-\d+"><a href="#[\w-]+-\d+" aria-hidden="true" tabindex="-1"></a>')
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 MARK = (
     '<svg class="mark" viewBox="0 0 24 24" aria-hidden="true"><path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/>'
@@ -84,7 +83,7 @@ def _finished(fragment: Fragment, index: Index) -> str:
             f'{link} class="xref">{escape(label.name(rest.endswith("?bare")))}</a>' if is_reference else link
         )
 
-    return SCHEME.sub(target, LINE_ANCHOR.sub("<span>", fragment.body))
+    return highlight.colour_blocks(SCHEME.sub(target, fragment.body))
 
 
 def _relative(start: str, target: str) -> str:

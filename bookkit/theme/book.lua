@@ -103,7 +103,6 @@ local function image(img)
     img.src = 'asset:' .. (img.src:sub(1, 1) == '/' and img.src:sub(2) or dir .. img.src)
   end
   if img.src:match('^asset:') then facts.assets:insert(img.src:sub(7)) end
-  if target == 'html' then img.attributes.loading = 'lazy' end
   return img
 end
 
@@ -146,7 +145,19 @@ end
 
 -- Code -------------------------------------------------------------------------------------------------------------
 
+-- Paper sets a code cell's source and output apart by functions of the template.
+local function framed(name, content)
+  local out = pandoc.Blocks({ typst('#' .. name .. '[') })
+  out:extend(content)
+  out:insert(typst(']'))
+  return out
+end
+
 local function code_block(code)
+  if target == 'typst' and code.classes:includes('cell-code') and kind_of(code.identifier) ~= 'lst' then
+    code.classes = { code.classes[1] }
+    return framed('source', { code }), false
+  end
   local caption = code.attributes['lst-cap']
   if kind_of(code.identifier) ~= 'lst' then return nil end
   local id = code.identifier
@@ -207,15 +218,16 @@ local function callout(div, kind)
   end
   local content = pandoc.Blocks({ pandoc.Div({ pandoc.Para(title) }, { class = 'callout-title' }) })
   content:extend(div.content)
-  local attr = { id = div.identifier, class = 'callout callout-' .. kind, role = 'note' }
-  attr['aria-label'] = pandoc.utils.stringify(title)
-  return pandoc.Div(content, attr)
+  -- As a list: the order of a table's keys, and so of the attributes, would change from run to run.
+  local spoken = { { 'role', 'note' }, { 'aria-label', pandoc.utils.stringify(title) } }
+  return pandoc.Div(content, pandoc.Attr(div.identifier, { 'callout', 'callout-' .. kind }, spoken))
 end
 
 local function early_div(div)
   local kind = callout_kind(div)
   if kind then return callout(div, kind) end
   if div.classes:includes('html-output') then return html_output(div) end
+  if target == 'typst' and div.classes:includes('output') then return framed('printed', div.content) end
   if div.classes:includes('solution') then return details('solution', 'Show the solution', div.content) end
   if div.classes:includes('fold') then return details('fold', escape(div.attributes.summary or 'Code'), div.content) end
 end
