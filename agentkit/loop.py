@@ -1,8 +1,9 @@
-# STOPGAP generated from chapters/04-loop.md
+# Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
+# bookkit: cells 5e6e79703559, body adaf1f58f3a3
+"""The loop."""
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +14,47 @@ from typing import Any, Literal, Protocol
 from agentkit.tools import ToolCall, ToolSpec, check_call
 from agentkit.wire import Message, Reply, Usage, encode, normalise_reply, parse_tool_calls, tool_message
 
+__all__ = [
+    "EMPTY",
+    "EXPECTED_ERRORS",
+    "FINAL",
+    "SYSTEM_PROMPT",
+    "TINTS",
+    "USD_PER_MILLION_TOKENS",
+    "Decision",
+    "Gate",
+    "Guard",
+    "Kind",
+    "Limits",
+    "Model",
+    "Observation",
+    "RunCrash",
+    "RunInterrupted",
+    "RunResult",
+    "RunState",
+    "Stop",
+    "Transcript",
+    "act",
+    "allow_all",
+    "count_chars",
+    "decide",
+    "estimate_cost",
+    "estimate_tokens",
+    "execute_call",
+    "minimal_agent",
+    "must_stop",
+    "print_transcript",
+    "query",
+    "reply_ends",
+    "resume_agent",
+    "run_agent",
+    "run_tool",
+    "sequence_diagram",
+    "step",
+]
+
+
+# %% chapters/04-loop.md § Forty lines
 
 USD_PER_MILLION_TOKENS = {"prompt": 3.00, "completion": 15.00}
 
@@ -66,6 +108,9 @@ def minimal_agent(
             content = json.dumps(run_tool(name, arguments, tool_impls))[:4000]  # truncation
             messages.append({"role": "tool", "tool_call_id": proposal["id"], "content": content})
     return "Stopped: step limit reached."
+
+
+# %% chapters/04-loop.md § Endings with a type
 
 
 class Stop(StrEnum):
@@ -139,6 +184,9 @@ def estimate_tokens(messages: list[Message]) -> int:
     return count_chars(messages) // 4
 
 
+# %% chapters/04-loop.md § Permission
+
+
 @dataclass(frozen=True)
 class Decision:
     """A gate's verdict on one call, with a reason written for whoever reads it next."""
@@ -182,6 +230,8 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 40 else type(value).__name__
 
 
+# %% chapters/04-loop.md § Across the boundary
+
 EXPECTED_ERRORS = (KeyError, ValueError, TimeoutError, ConnectionError)
 
 
@@ -222,6 +272,9 @@ def _snapshot(call_id: str, result: Any) -> Observation:
     except (TypeError, ValueError, RecursionError) as error:
         return Observation(call_id, False, "error", f"the tool ran, but its result is not JSON: {error}")
     return Observation(call_id, True, "result", content)
+
+
+# %% chapters/04-loop.md § Nothing but data
 
 
 @dataclass
@@ -295,6 +348,9 @@ class RunInterrupted(KeyboardInterrupt):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+# %% chapters/04-loop.md § The kernel
 
 
 class Model(Protocol):
@@ -506,6 +562,9 @@ def _reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: 
     return stop
 
 
+# %% chapters/04-loop.md § To look at a run
+
+
 def _lines(state: RunState) -> list[tuple[str, str]]:
     """Who speaks and what they say: a pair for each text and each proposed call."""
     lines = []
@@ -540,7 +599,9 @@ def _row(speaker: str, text: str) -> str:
     tint = TINTS[speaker]
     style = f"border-left: 4px solid {tint}; background: {tint}1a; margin: 2px 0; padding: 2px 8px;"
     text_style = "font-family: monospace; white-space: pre-wrap; overflow-wrap: anywhere"
-    return f'<div style="{style} {text_style}"><b>{speaker}</b> {html.escape(text)}</div>'
+    for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
+        text = text.replace(sign, entity)
+    return f'<div style="{style} {text_style}"><b>{speaker}</b> {text}</div>'
 
 
 def print_transcript(state: RunState) -> None:

@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells c091c73e51da, body b97d7ee2b2dd
+# bookkit: cells 07bf31ac9148, body f94a204a25f8
 """Tools and their contracts."""
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Literal
-from urllib.parse import unquote
 
 __all__ = [
     "ADVICE",
@@ -590,6 +589,8 @@ class Compiler:
         """The schema that a local reference such as `#/$defs/address` points at."""
         if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
             raise SchemaError(f"{where}: $ref {show(pointer)} is not local; inline it under $defs")
+        from urllib.parse import unquote  # here, because it loads slowly and few schemas have references
+
         target = self.document
         for step in unquote(pointer).split("/")[1:]:
             target = step_into(target, step.replace("~1", "/").replace("~0", "~"))
