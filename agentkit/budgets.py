@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/06-budgets.md. Edit the chapter, not this file.
-# bookkit: cells 5ef41a967a72, body aaba24a09229
+# bookkit: cells 9ad6f447d485, body a23e3c70cc1c
 """Budgets and endings."""
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ from typing import Any, Generic, TypeVar
 from agentkit.gate import call_digest
 from agentkit.loop import Decision, Guard, Limits, Observation, RunResult, RunState, Stop, run_agent
 from agentkit.tools import JSON, ToolCall, ToolSpec
-from agentkit.wire import Message, ScriptedModel, Usage, answer_message, parse_tool_calls, tool_call_message
+from agentkit.wire import (
+    Message,
+    ScriptedModel,
+    Usage,
+    answer_message,
+    parse_tool_calls,
+    tool_call_message,
+)
 
 __all__ = [
     "ENDINGS",
@@ -123,31 +130,34 @@ _SCOPE = "partial work; the task was under-scoped"
 _SHAPED = "none: shaped like success, and is not"
 
 ENDINGS: Mapping[Stop, Ending] = {
-    Stop.GOAL_MET: Ending(1, "a predicate over the world", "ideal", "report success"),
-    Stop.ANSWERED: Ending(2, "the model", "acceptable", "verify the outcome, then pass the answer on"),
-    Stop.STEP_LIMIT: Ending(
-        3, "a counter", _SCOPE, "return partial findings; split the task or raise the cap"
-    ),
-    Stop.TOKEN_LIMIT: Ending(3, "a counter", _SCOPE, "compact the transcript before resuming"),
-    Stop.COST_LIMIT: Ending(3, "a ledger", _SCOPE, "ask the owner of the budget; resume with a new one"),
-    Stop.DEADLINE: Ending(3, "a clock", _SCOPE, "answer from what is there; check effects in flight"),
-    Stop.PAUSE_LIMIT: Ending(
-        3, "a counter", _SCOPE, "resume later; the provider's own tool loop is not done"
-    ),
-    Stop.NO_PROGRESS: Ending(
-        4, "a loop detector", "a bug", "report it, with the last denial or call, to a person"
-    ),
-    Stop.GOAL_UNMET: Ending(
-        4, "a predicate over the world", "a known failure", "treat as failed; never as done"
-    ),
-    Stop.NEEDS_APPROVAL: Ending(
-        5, "a person, not yet", "nothing has happened", "show the pending call; resume"
-    ),
-    Stop.TRUNCATED: Ending(
-        6, "the provider", _SHAPED, "discard the text; raise the output limit and run again"
-    ),
-    Stop.REFUSED: Ending(6, "the provider", _SHAPED, "tell the user; the same prompt will be refused again"),
-    Stop.MALFORMED: Ending(6, "nobody", _SHAPED, "log the raw reply; retry once, then call it an outage"),
+    stop: Ending(rank, decided_by, trust, action)
+    for stop, rank, decided_by, trust, action in (
+        (Stop.GOAL_MET, 1, "a predicate", "ideal", "report success"),
+        (Stop.ANSWERED, 2, "the model", "acceptable", "verify the outcome, then pass it on"),
+        (Stop.STEP_LIMIT, 3, "a counter", _SCOPE, "return partial findings; split the task"),
+        (Stop.TOKEN_LIMIT, 3, "a counter", _SCOPE, "compact the transcript before resuming"),
+        (Stop.COST_LIMIT, 3, "a ledger", _SCOPE, "ask the owner of the budget; resume"),
+        (Stop.DEADLINE, 3, "a clock", _SCOPE, "use what is there; check effects in flight"),
+        (Stop.PAUSE_LIMIT, 3, "a counter", _SCOPE, "resume later; a provider's tool is not done"),
+        (
+            Stop.NO_PROGRESS,
+            4,
+            "a loop detector",
+            "a bug",
+            "report it to a person, with the last call",
+        ),
+        (Stop.GOAL_UNMET, 4, "a predicate", "a known failure", "treat as failed, never as done"),
+        (
+            Stop.NEEDS_APPROVAL,
+            5,
+            "a person, later",
+            "no result yet",
+            "show the pending call; resume",
+        ),
+        (Stop.TRUNCATED, 6, "the provider", _SHAPED, "discard the text; raise the output limit"),
+        (Stop.REFUSED, 6, "the provider", _SHAPED, "tell the user; a retry is refused again"),
+        (Stop.MALFORMED, 6, "nobody", _SHAPED, "log the raw reply; retry once"),
+    )
 }
 
 
@@ -178,34 +188,22 @@ class Branch:
 
 
 STOP_REASONS: Mapping[str, Branch] = {
-    "tool_use": Branch(
-        "it wants calls run", "the call is never answered: a 400 next", "execute, append, go on", None
-    ),
-    "end_turn": Branch(
-        "it is satisfied", "the loop never ends", "return the text, which may be empty", Stop.ANSWERED
-    ),
-    "max_tokens": Branch(
-        "cut off at the output limit",
-        "half an answer is returned as whole",
-        "raise the limit",
-        Stop.TRUNCATED,
-    ),
-    "refusal": Branch(
-        "a safety model declined", "reading content[0] fails: it may be empty", "tell the user", Stop.REFUSED
-    ),
-    "pause_turn": Branch(
-        "a provider's tool is not done", "a partial answer is returned as final", "append, send again", None
-    ),
-    "stop_sequence": Branch(
-        "it wrote a string you asked to stop at", "none, unless you passed one", "as end_turn", Stop.ANSWERED
-    ),
+    reason: Branch(meaning, without, action, stop)
+    for reason, meaning, without, action, stop in (
+        ("tool_use", "it wants calls run", "no result follows: a 400", "execute, append, go on", None),
+        ("end_turn", "it is satisfied", "no run ever ends", "return the text, maybe empty", Stop.ANSWERED),
+        ("max_tokens", "cut at the output limit", "half passes as whole", "raise the limit", Stop.TRUNCATED),
+        ("refusal", "a safety model declined", "content[0] may not exist", "tell the user", Stop.REFUSED),
+        ("pause_turn", "a provider's tool is not done", "a part passes as final", "send again", None),
+        ("stop_sequence", "it wrote your stop string", "none, without one", "as end_turn", Stop.ANSWERED),
+    )
 }
 _UNKNOWN = Branch("no documented reason", "taken for success", "end; look at the raw reply", Stop.MALFORMED)
 
 
 def dispatch(stop_reason: str | None) -> Branch:
     """The branch for a provider's stop reason. None, from models that give none, is end_turn."""
-    return STOP_REASONS["end_turn"] if stop_reason is None else STOP_REASONS.get(stop_reason, _UNKNOWN)
+    return STOP_REASONS.get("end_turn" if stop_reason is None else stop_reason, _UNKNOWN)
 
 
 # %% chapters/06-budgets.md § Done, says who?

@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/05-gate.md. Edit the chapter, not this file.
-# bookkit: cells 32bdb5be8a08, body 1ab3af6c3eb3
+# bookkit: cells 14af964e5312, body 1ab3af6c3eb3
 """The gate."""
 
 from __future__ import annotations
