@@ -87,7 +87,13 @@ def _config() -> dict[str, Any]:
         "flowchart": {"htmlLabels": False},
         "class": {"htmlLabels": False},
         "state": {"htmlLabels": False},
-        "sequence": {"mirrorActors": False, "height": 44, "width": 132, "messageMargin": 38},
+        "sequence": {
+            "mirrorActors": False,
+            "height": 44,
+            "width": 132,
+            "messageMargin": 38,
+            "bottomMarginAdj": 12,
+        },
         "journey": {"textPlacement": "tspan"},
         "timeline": {"textPlacement": "tspan"},
     }

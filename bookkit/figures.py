@@ -36,6 +36,7 @@ WIDTH = 6.0  # inches; on a phone the page shrinks it to about two thirds, where
 BAR_HEIGHT = 0.42  # inches a bar
 LINES_HEIGHT = 3.6  # inches
 NAME_WIDTH = 24  # characters before the name of a bar is wrapped
+LABEL_HEIGHT = 20  # points that a name beside a line takes, with what the layout takes from the axes
 MARKERS = "osD^vPX"
 DASHES = ("-", "--", "-.", ":")
 MOST_MARKED_POINTS = 25
@@ -91,7 +92,7 @@ def lines(
     limit_label: str | None = None,
     log_y: bool = False,
 ) -> None:
-    """One line a series, its name written at its end, and a dashed line at `limit`.
+    """One line a series, its name at its end (in a legend when ends differ), and a dashed line at `limit`.
 
     A series is a sequence of values for 1, 2, 3 …, or a pair `(xs, ys)`. `x` and `y` name the axes with their
     units.
@@ -163,12 +164,17 @@ def draw_lines(
     """What `lines` shows, on axes of your own."""
     _require_some("lines", series)
     ends: list[tuple[str, float, float]] = []
+    is_whole = True
     for index, (name, values) in enumerate(series.items()):
         xs, ys = _points(name, values)
         marker = MARKERS[index % len(MARKERS)] if len(xs) <= MOST_MARKED_POINTS else ""
-        axes.plot(xs, ys, marker=marker, linestyle=DASHES[index % len(DASHES)], color=f"C{index}")
+        dashes = DASHES[index % len(DASHES)]
+        axes.plot(xs, ys, marker=marker, linestyle=dashes, color=f"C{index}", label=textwrap.fill(name, 18))
         ends.append((name, xs[-1], ys[-1]))
+        is_whole = is_whole and all(float(value).is_integer() for value in ys)
     _plain_axes(axes, x, y, log_y)
+    if is_whole and not log_y:
+        axes.yaxis.set_major_locator(MaxNLocator(nbins=6, integer=True))
     if limit is not None:
         _limit_across(axes, limit, limit_label or f"limit {number(limit)}")
     if len(series) > 1:
@@ -289,13 +295,20 @@ def _plain_axes(axes: Axes, x: str, y: str, log_y: bool) -> None:
 
 
 def _name_ends(axes: Axes, ends: Sequence[tuple[str, float, float]]) -> None:
-    """Each line's name right of the plot, at the height of its end, moved apart where two would touch."""
+    """Each line's name right of the plot, at the height of its end, moved apart where two would touch.
+
+    Lines that end elsewhere than at the right edge are named in a legend, there too.
+    """
+    if len({x for _, x, _ in ends}) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)
+        return
     lift = axes.transData.transform
     low, high = (axes.transAxes.transform((0, share))[1] for share in (0, 1))
     wanted = sorted(
         (float((lift((x, y))[1] - low) / (high - low)), place) for place, (_, x, y) in enumerate(ends)
     )
-    heights = _apart([height for height, _ in wanted], gap=0.09)
+    gap = LABEL_HEIGHT * axes.get_figure(root=True).dpi / 72 / (high - low)  # type: ignore[union-attr]
+    heights = _apart([height for height, _ in wanted], gap)
     for height, (_, place) in zip(heights, wanted, strict=True):
         name = textwrap.fill(ends[place][0], 18)
         axes.annotate(name, (1, height), xycoords="axes fraction", xytext=(6, 0), textcoords="offset points",

@@ -168,6 +168,25 @@ def test_numbers_are_printed_as_the_prose_writes_them(value: float, printed: str
     assert figures.number(value) == printed
 
 
+def test_lines_are_named_at_their_ends_and_in_a_legend_when_they_end_apart(shown: Shown) -> None:
+    figures.lines({"agent": [1, 2, 3], "fixed": [1, 1, 1]})
+    figures.lines({"agent": [1, 2, 3], "fixed": [1, 1]})
+    together, apart = (output["image/svg+xml"] for output in shown)
+    assert "legend" not in together and "legend" in apart
+    assert all({"agent", "fixed"} <= set(written_texts(picture)) for picture in (together, apart))
+
+
+def test_a_lone_line_is_named_by_its_axis(shown: Shown) -> None:
+    figures.lines({"agent": [1, 2, 3]}, y="prompt tokens")
+    texts = written_texts(shown[0]["image/svg+xml"])
+    assert "prompt tokens" in texts and "agent" not in texts
+
+
+def test_a_dollar_sign_is_text_and_not_a_formula(shown: Shown) -> None:
+    figures.bars({"$5 and $6_a": 1}, unit="$")
+    assert {"$5 and $6_a", "$"} <= set(written_texts(shown[0]["image/svg+xml"]))
+
+
 def refuse(call: Any, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         call()
