@@ -1,4 +1,6 @@
-"""Draft of agentkit.wire, until chapters/03-wire.md generates it."""
+# Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
+# bookkit: cells 29c22d0eb1c1, body c706fb1de649
+"""The wire."""
 
 from __future__ import annotations
 
@@ -11,28 +13,105 @@ from typing import Any, ClassVar
 
 from agentkit.tools import JSON, ToolCall, json_type, show
 
+__all__ = [
+    "DROPPED_KEYS",
+    "EMPTY",
+    "MALFORMED",
+    "MAX_DEPTH",
+    "NOTHING_TO_ADD",
+    "NO_CALL",
+    "NO_RESPONSE",
+    "NO_RESULT",
+    "NO_USE",
+    "OPENAI_KEYS",
+    "PLAIN_KEYS",
+    "READER",
+    "RESULT_KEYS",
+    "ROLES",
+    "SCAN",
+    "SPLIT",
+    "STOP_REASONS",
+    "UNNAMED",
+    "UNREAD",
+    "WRONG_USE",
+    "Message",
+    "NotJSON",
+    "Pairing",
+    "Reply",
+    "ScriptedModel",
+    "TextBlock",
+    "ToolUseBlock",
+    "Usage",
+    "answer_message",
+    "as_text",
+    "assistant_from_blocks",
+    "block_ids",
+    "block_json",
+    "broken_call",
+    "call_ids",
+    "check_anthropic",
+    "check_messages",
+    "check_openai",
+    "check_roles",
+    "close_turn",
+    "content_blocks",
+    "content_text",
+    "count",
+    "depth",
+    "encode",
+    "entries",
+    "entry_from_block",
+    "entry_id",
+    "finite",
+    "first_choice",
+    "free_id",
+    "from_anthropic",
+    "holds_results",
+    "is_block",
+    "is_json",
+    "is_message",
+    "is_plain",
+    "is_well_formed",
+    "legacy_call",
+    "make_encoder",
+    "may_stay",
+    "merge_parts",
+    "message_from_result",
+    "no_constant",
+    "normalise_reply",
+    "parse_json",
+    "parse_tool_calls",
+    "read_arguments",
+    "read_call",
+    "read_calls",
+    "rebuilt",
+    "replayed",
+    "reply_from_anthropic",
+    "reply_from_openai",
+    "reports_failure",
+    "result_block",
+    "stop_reason",
+    "to_anthropic",
+    "to_openai",
+    "tool_call_message",
+    "tool_message",
+    "turn_from_anthropic",
+    "turn_to_anthropic",
+    "unanswered",
+    "unique_members",
+    "usage_from_anthropic",
+    "usage_from_openai",
+]
+
+
+# %% chapters/03-wire.md § The wire
+
 Message = dict[str, Any]
 
 
-# --- writing JSON ------------------------------------------------------------------------------
-def make_encoder() -> Callable[[Any], str]:
-    """`json.dumps` with one encoder for all calls. TypeError or ValueError for no JSON, RecursionError for a cycle.
-
-    `json.dumps` makes a new encoder each time, which takes longer than writing a message of this size.
-    """
-    plain = json.JSONEncoder(allow_nan=False, check_circular=False)
-    make = getattr(json.encoder, "c_make_encoder", None)
-    if make is None:  # an interpreter without the C encoder
-        return plain.encode
-    quote = json.encoder.encode_basestring_ascii
-    chunks = make(None, plain.default, quote, None, ": ", ", ", False, False, False)
-    return lambda value: "".join(chunks(value, 0))
+# %% chapters/03-wire.md § What a proposal looks like
 
 
-encode = make_encoder()
-
-
-# --- messages ----------------------------------------------------------------------------------
 def tool_call_message(
     call_id: str, name: str, arguments: dict[str, Any], thought: str | None = None
 ) -> Message:
@@ -53,7 +132,96 @@ def tool_message(call_id: str, ok: bool, kind: str, content: JSON) -> Message:
     return {"role": "tool", "tool_call_id": call_id, "content": body}
 
 
-# --- reading JSON that a model wrote -----------------------------------------------------------
+def make_encoder() -> Callable[[Any], str]:
+    """`json.dumps` with one encoder for all calls. TypeError or ValueError for no JSON, RecursionError for a cycle.
+
+    `json.dumps` makes a new encoder each time, which takes longer than writing a message of this size.
+    """
+    plain = json.JSONEncoder(allow_nan=False, check_circular=False)
+    make = getattr(json.encoder, "c_make_encoder", None)
+    if make is None:  # an interpreter without the C encoder
+        return plain.encode
+    quote = json.encoder.encode_basestring_ascii
+    chunks = make(None, plain.default, quote, None, ": ", ", ", False, False, False)
+    return lambda value: "".join(chunks(value, 0))
+
+
+encode = make_encoder()
+
+
+# %% chapters/03-wire.md § A model is one method
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Tokens of one request. `cached_tokens` is the part of `prompt_tokens` that was served from a cache."""
+
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A message and what a provider says about it: why it ends, what it cost. Only the message is kept."""
+
+    message: Message
+    stop_reason: str | None = None
+    usage: Usage | None = None
+
+
+NOTHING_TO_ADD = "I have nothing further to add."
+
+
+@dataclass
+class ScriptedModel:
+    """A stand-in for a chat model whose whole behaviour is a script that the reader can see.
+
+    `turns` are played in order. When the last message is a tool result that holds a key of `reactions`, the
+    message under that key is returned instead and no turn is used up. Which turn is next follows from the
+    transcript alone, so that a run restored from its transcript goes on where it was.
+    """
+
+    turns: Sequence[Message | Reply]
+    reactions: Mapping[str, Message | Reply] = field(default_factory=dict)
+    _place: tuple[list[Message] | None, Message | None, int, int] = field(
+        default=(None, None, 0, 0), init=False, repr=False, compare=False
+    )
+
+    def chat(self, messages: list[Message]) -> Message | Reply:
+        """The next message (or `Reply`) of the script, given the transcript so far."""
+        used = self.turns_used(messages)
+        reaction = self.reaction_to(messages[-1]) if messages else None
+        if reaction is not None:
+            return reaction
+        return self.turns[used] if used < len(self.turns) else answer_message(NOTHING_TO_ADD)
+
+    def reaction_to(self, message: Message) -> Message | Reply | None:
+        """The reply scripted for a tool result, if any of the keys occurs in it."""
+        if not self.reactions or message.get("role") != "tool":
+            return None
+        content = message.get("content")
+        text = content if isinstance(content, str) else json.dumps(content)
+        return next((reply for key, reply in self.reactions.items() if key in text), None)
+
+    def turns_used(self, messages: list[Message]) -> int:
+        """The turns that a transcript has used up: its assistant messages, reactions not counted.
+
+        Remembers how far it read the list it was last given, so that a turn costs the same in a long run.
+        """
+        seen, last, upto, used = self._place
+        if seen is not messages or len(messages) < upto or (upto and messages[upto - 1] is not last):
+            upto, used = 0, 0
+        for index in range(upto, len(messages)):
+            if messages[index].get("role") == "assistant":
+                reacted = index > 0 and self.reaction_to(messages[index - 1]) is not None
+                used += 0 if reacted else 1
+        self._place = (messages, messages[-1] if messages else None, len(messages), used)
+        return used
+
+
+# %% chapters/03-wire.md § What a lenient reader lets through
+
 MAX_DEPTH = 100
 
 
@@ -124,7 +292,9 @@ def depth(value: JSON) -> int:
     return levels
 
 
-# --- calls -------------------------------------------------------------------------------------
+# %% chapters/03-wire.md § Parsing that never raises
+
+
 def read_arguments(raw: JSON) -> tuple[dict[str, JSON] | None, str, str | None]:
     """The `arguments` of a call as (object or None, text for the transcript, problem or None).
 
@@ -243,24 +413,7 @@ def parse_tool_calls(message: Any) -> list[ToolCall]:
     return [call for call, _ in read_calls(message)]
 
 
-# --- replies -----------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one request. `cached_tokens` is the part of `prompt_tokens` that was served from a cache."""
-
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    cached_tokens: int = 0
-
-
-@dataclass(frozen=True)
-class Reply:
-    """A message and what a provider says about it: why it ends, what it cost. Only the message is kept."""
-
-    message: Message
-    stop_reason: str | None = None
-    usage: Usage | None = None
-
+# %% chapters/03-wire.md § What enters the transcript
 
 MALFORMED = "malformed"
 
@@ -337,58 +490,28 @@ def content_text(content: Any) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-# --- the scripted model ------------------------------------------------------------------------
-NOTHING_TO_ADD = "I have nothing further to add."
+# %% chapters/03-wire.md § Why a reply ends
+
+STOP_REASONS = {
+    "stop": "end_turn",
+    "tool_calls": "tool_use",
+    "function_call": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "refusal",
+    "model_context_window_exceeded": "max_tokens",
+}
 
 
-@dataclass
-class ScriptedModel:
-    """A stand-in for a chat model whose whole behaviour is a script that the reader can see.
-
-    `turns` are played in order. When the last message is a tool result that holds a key of `reactions`, the
-    message under that key is returned instead and no turn is used up. Which turn is next follows from the
-    transcript alone, so that a run restored from its transcript goes on where it was.
-    """
-
-    turns: Sequence[Message | Reply]
-    reactions: Mapping[str, Message | Reply] = field(default_factory=dict)
-    _place: tuple[list[Message] | None, Message | None, int, int] = field(
-        default=(None, None, 0, 0), init=False, repr=False, compare=False
-    )
-
-    def chat(self, messages: list[Message]) -> Message | Reply:
-        """The next message (or `Reply`) of the script, given the transcript so far."""
-        used = self.turns_used(messages)
-        reaction = self.reaction_to(messages[-1]) if messages else None
-        if reaction is not None:
-            return reaction
-        return self.turns[used] if used < len(self.turns) else answer_message(NOTHING_TO_ADD)
-
-    def reaction_to(self, message: Message) -> Message | Reply | None:
-        """The reply scripted for a tool result, if any of the keys occurs in it."""
-        if not self.reactions or message.get("role") != "tool":
-            return None
-        content = message.get("content")
-        text = content if isinstance(content, str) else json.dumps(content)
-        return next((reply for key, reply in self.reactions.items() if key in text), None)
-
-    def turns_used(self, messages: list[Message]) -> int:
-        """The turns that a transcript has used up: its assistant messages, reactions not counted.
-
-        Remembers how far it read the list it was last given, so that a turn costs the same in a long run.
-        """
-        seen, last, upto, used = self._place
-        if seen is not messages or len(messages) < upto or (upto and messages[upto - 1] is not last):
-            upto, used = 0, 0
-        for index in range(upto, len(messages)):
-            if messages[index].get("role") == "assistant":
-                reacted = index > 0 and self.reaction_to(messages[index - 1]) is not None
-                used += 0 if reacted else 1
-        self._place = (messages, messages[-1] if messages else None, len(messages), used)
-        return used
+def stop_reason(name: Any) -> str | None:
+    """Why a reply ends, in one vocabulary; a word that neither provider documents is passed on as it is."""
+    if name is None or name == "":
+        return None
+    return STOP_REASONS.get(name, name) if isinstance(name, str) else MALFORMED
 
 
-# --- content blocks ----------------------------------------------------------------------------
+# %% chapters/03-wire.md § The other envelope
+
+
 @dataclass(frozen=True)
 class TextBlock:
     """A piece of prose in a message."""
@@ -407,6 +530,9 @@ class ToolUseBlock:
     type: ClassVar[str] = "tool_use"
 
 
+UNREAD = "_unread_arguments"
+
+
 def content_blocks(message: Message) -> list[TextBlock | ToolUseBlock]:
     """An assistant message as the list of typed blocks that Anthropic's API would hold it in."""
     text = content_text(message.get("content"))
@@ -419,40 +545,11 @@ def content_blocks(message: Message) -> list[TextBlock | ToolUseBlock]:
     return blocks
 
 
-UNREAD = "_unread_arguments"
-
-
 def block_json(block: TextBlock | ToolUseBlock) -> Message:
     """A block as the plain object that goes over the wire."""
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
     return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
-
-
-# --- stop reasons ------------------------------------------------------------------------------
-STOP_REASONS = {
-    "stop": "end_turn",
-    "tool_calls": "tool_use",
-    "function_call": "tool_use",
-    "length": "max_tokens",
-    "content_filter": "refusal",
-    "model_context_window_exceeded": "max_tokens",
-}
-
-
-def stop_reason(name: Any) -> str | None:
-    """Why a reply ends, in one vocabulary; a word that neither provider documents is passed on as it is."""
-    if name is None or name == "":
-        return None
-    return STOP_REASONS.get(name, name) if isinstance(name, str) else MALFORMED
-
-
-# --- OpenAI ------------------------------------------------------------------------------------
-def first_choice(response: Any) -> dict[str, Any]:
-    """The first choice of a chat completion; empty when there is none."""
-    choices = response.get("choices") if isinstance(response, dict) else None
-    first = choices[0] if isinstance(choices, list) and choices else None
-    return first if isinstance(first, dict) else {}
 
 
 def reply_from_openai(response: Any) -> Reply:
@@ -476,6 +573,13 @@ def reply_from_openai(response: Any) -> Reply:
         **({"tool_calls": calls} if calls else {}),
     }
     return Reply({**body, **kept}, reason, usage_from_openai(response.get("usage")))
+
+
+def first_choice(response: Any) -> dict[str, Any]:
+    """The first choice of a chat completion; empty when there is none."""
+    choices = response.get("choices") if isinstance(response, dict) else None
+    first = choices[0] if isinstance(choices, list) and choices else None
+    return first if isinstance(first, dict) else {}
 
 
 DROPPED_KEYS = {"role", "content", "tool_calls", "function_call", "audio"}
@@ -509,16 +613,6 @@ OPENAI_KEYS = {"role", "content", "tool_calls", "tool_call_id", "name", "refusal
 def to_openai(messages: Iterable[Message]) -> list[Message]:
     """A transcript as OpenAI takes it: without what was kept for another provider."""
     return [{key: value for key, value in message.items() if key in OPENAI_KEYS} for message in messages]
-
-
-# --- Anthropic ---------------------------------------------------------------------------------
-def usage_from_anthropic(usage: Any) -> Usage | None:
-    """Anthropic's counters; its input tokens leave out what was read from or written to the cache."""
-    if not isinstance(usage, dict):
-        return None
-    cached = count(usage, "cache_read_input_tokens")
-    prompt = count(usage, "input_tokens") + cached + count(usage, "cache_creation_input_tokens")
-    return Usage(prompt, count(usage, "output_tokens"), cached)
 
 
 def reply_from_anthropic(response: Any) -> Reply:
@@ -562,6 +656,18 @@ def entry_from_block(block: Message) -> Message:
         "type": "function",
         "function": {"name": block.get("name"), "arguments": arguments},
     }
+
+
+def usage_from_anthropic(usage: Any) -> Usage | None:
+    """Anthropic's counters; its input tokens leave out what was read from or written to the cache."""
+    if not isinstance(usage, dict):
+        return None
+    cached = count(usage, "cache_read_input_tokens")
+    prompt = count(usage, "input_tokens") + cached + count(usage, "cache_creation_input_tokens")
+    return Usage(prompt, count(usage, "output_tokens"), cached)
+
+
+# %% chapters/03-wire.md § There and back
 
 
 def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
@@ -683,32 +789,7 @@ def message_from_result(block: Message) -> Message:
     return {**message, **({"extra": extra} if extra else {})}
 
 
-# --- what a provider would reject --------------------------------------------------------------
-def check_messages(messages: Sequence[Message]) -> list[str]:
-    """What is wrong with a message array, in either provider's form; empty when all is well.
-
-    A line that begins with `400` is what the provider answers instead of a reply. One that begins with
-    `accepted` goes through, at a price that the line names.
-    """
-    problems = check_roles(messages)
-    if problems:
-        return problems
-    openai = any(message["role"] == "tool" or "tool_calls" in message for message in messages)
-    return check_openai(messages) if openai else check_anthropic(messages)
-
-
-ROLES = ("system", "developer", "user", "assistant", "tool")
-
-
-def check_roles(messages: Sequence[Any]) -> list[str]:
-    """Messages that no provider knows how to read."""
-    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
-    problems = [
-        f"400 — messages.{at}.role: must be one of {', '.join(ROLES)}, got {show(role)}"
-        for at, role in enumerate(roles)
-        if role not in ROLES
-    ]
-    return problems if messages else ["400 — messages: at least one message is required"]
+# %% chapters/03-wire.md § Five mistakes
 
 
 @dataclass
@@ -735,6 +816,33 @@ class Pairing:
         self.waiting = [each for each in self.waiting if each not in ids]
         self.answered_at.append(at)
         return strangers
+
+
+def check_messages(messages: Sequence[Message]) -> list[str]:
+    """What is wrong with a message array, in either provider's form; empty when all is well.
+
+    A line that begins with `400` is what the provider answers instead of a reply. One that begins with
+    `accepted` goes through, at a price that the line names.
+    """
+    problems = check_roles(messages)
+    if problems:
+        return problems
+    openai = any(message["role"] == "tool" or "tool_calls" in message for message in messages)
+    return check_openai(messages) if openai else check_anthropic(messages)
+
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+
+
+def check_roles(messages: Sequence[Any]) -> list[str]:
+    """Messages that no provider knows how to read."""
+    roles = [message.get("role") if isinstance(message, dict) else None for message in messages]
+    problems = [
+        f"400 — messages.{at}.role: must be one of {', '.join(ROLES)}, got {show(role)}"
+        for at, role in enumerate(roles)
+        if role not in ROLES
+    ]
+    return problems if messages else ["400 — messages: at least one message is required"]
 
 
 def check_openai(messages: Sequence[Message]) -> list[str]:
