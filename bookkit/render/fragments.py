@@ -50,7 +50,7 @@ class Fragment:
 def pandoc() -> str:
     """The path of the Pandoc program that the wheel `pypandoc_binary` carries."""
     try:
-        import pypandoc
+        import pypandoc  # type: ignore[import-untyped]
 
         return str(pypandoc.get_pandoc_path())
     except (ImportError, OSError) as error:

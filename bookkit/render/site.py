@@ -23,9 +23,9 @@ MARK = (
     '<path d="M19.8 2.8v4.4h-4.4"/><circle cx="12" cy="12" r="2.2"/></svg>'
 )
 ICON = (
-    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#1f7a8c" stroke-width="2.6" '
-    'stroke-linecap="round" stroke-linejoin="round"><path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/>'
-    '<path d="M19.8 2.8v4.4h-4.4"/><circle cx="12" cy="12" r="1.6" fill="#1f7a8c"/></svg>'
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#1f7a8c" '
+    'stroke-width="2.6" stroke-linecap="round" stroke-linejoin="round">'
+    '<path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/><path d="M19.8 2.8v4.4h-4.4"/><circle cx="12" cy="12" r="1.6" fill="#1f7a8c"/></svg>'
 )
 Contents = dict[str, bytes]
 

@@ -23,6 +23,7 @@ Options = Mapping[str, Any]
 Output = Mapping[str, Any]
 
 FIGURES = "figures"
+TEXT_WIDTH, TEXT_HEIGHT = 597, 700  # of a printed page, in CSS pixels, with room for a caption
 SVG = "image/svg+xml"
 PICTURES = {SVG: "svg", "image/png": "png", "image/jpeg": "jpg"}
 # What is shown of an output that comes in several forms, best first. A page of the book can show any HTML.
@@ -243,10 +244,18 @@ def _each(options: Options, key: str, drawn: Sequence[Output]) -> list[str]:
 
 def _picture_attributes(writer: _Writer, output: Output, alt: str) -> str:
     attributes = [f'alt="{_attribute(alt)}"']
-    size = svg_size(output["data"][SVG]) if SVG in output["data"] and writer.target == "html" else None
-    if size:
+    size = svg_size(output["data"][SVG]) if SVG in output["data"] else None
+    if size and writer.target == "html":
         attributes += [f"width={size[0]}px", f"height={size[1]}px"]
+    elif size:
+        attributes.append(f"width={_share(*size)}%")
     return " ".join(attributes)
+
+
+def _share(width: int, height: int) -> int:
+    """How much of a printed page's width a picture takes, in percent: its own size if it fits the page."""
+    fitting = min(1.0, TEXT_WIDTH / width, TEXT_HEIGHT / height)
+    return max(1, round(100 * fitting * width / TEXT_WIDTH))
 
 
 def svg_size(svg: str) -> tuple[int, int] | None:

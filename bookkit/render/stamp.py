@@ -18,12 +18,13 @@ from bookkit.book import CONFIG, Book
 from bookkit.errors import BookError
 
 STAMP = ".bookkit"
+PICTURES = {".svg", ".png", ".jpg", ".jpeg", ".gif", ".webp"}
 CODE = Path(__file__).parent
 THEME = CODE.parent / "theme"
 
 
 def output_folder(book: Book) -> Path:
-    """Where pages go: `output-dir` of `_quarto.yml`, `_book` without it. Raises BookError outside the book."""
+    """Where pages go: `output-dir` of `_quarto.yml`, else `_book`. Raises BookError outside the book."""
     project = book.config.get("project")
     name = project.get("output-dir", "_book") if isinstance(project, dict) else "_book"
     folder = (book.root / str(name)).resolve()
@@ -33,7 +34,7 @@ def output_folder(book: Book) -> Path:
 
 
 def inputs(book: Book) -> str:
-    """A digest of everything that pages are made from: notebooks, texts, sources, figures, theme, this code."""
+    """A digest of everything that pages are made from: notebooks, texts, sources, theme, this code."""
     state = hashlib.sha256()
     for path in sorted(set(_input_paths(book))):
         name = path.relative_to(book.root) if path.is_relative_to(book.root) else path.name
@@ -48,7 +49,8 @@ def _input_paths(book: Book) -> Iterator[Path]:
         yield book.bibliography
     for page in book.pages:
         yield page.notebook if page.is_executed else page.path
-    yield from (book.root / "figures").glob("*.svg")
+    for folder in {book.root / "figures", *(page.path.parent for page in book.pages)} - {book.root}:
+        yield from (path for path in folder.rglob("*") if path.suffix in PICTURES)
     yield from (path for path in THEME.iterdir() if path.is_file())
     yield from CODE.glob("*.py")
 
@@ -104,7 +106,7 @@ def _remove(folder: Path, name: str) -> None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    """The stamp; empty when there is none or when it cannot be read, which only means that nothing is fresh."""
+    """The stamp; empty without one and when it cannot be read: nothing is fresh then."""
     try:
         value = json.loads((folder / STAMP).read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -12,9 +12,9 @@ import os
 import posixpath
 import tempfile
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bookkit.book import Book
 from bookkit.errors import BookError
@@ -23,6 +23,9 @@ from bookkit.render.fragments import THEME, WARNING, Fragment, convert, run_pand
 from bookkit.render.resolve import Index
 from bookkit.render.site import authors_of
 from bookkit.render.sources import Page
+
+if TYPE_CHECKING:
+    import typst
 
 EPOCH = "315532800"  # 1980-01-01, the first day that a ZIP file can note
 Json = Any
@@ -188,20 +191,19 @@ def _typeset(source: Path, folder: Path, kind: str) -> bytes:
     inside = folder / source.name
     if inside != source:
         inside.write_bytes(source.read_bytes())
-    options: Mapping[str, Any] = {"timestamp": 0} if kind == "pdf" else {"ppi": 144}
+    compiler = typst.Compiler(root=folder, font_paths=_font_paths(), ignore_system_fonts=True)
     try:
-        made = typst.compile(
-            str(inside),
-            root=str(folder),
-            format=kind,
-            font_paths=_font_paths(),
-            ignore_system_fonts=True,
-            **options,
-        )
+        made = _compiled(compiler, inside, kind)
     except (RuntimeError, ValueError) as error:
         raise BookError(f"typst cannot set {source.name}: {error}") from error
     assert isinstance(made, bytes)
     return made
+
+
+def _compiled(compiler: typst.Compiler, source: Path, kind: str) -> object:
+    if kind == "pdf":
+        return compiler.compile(source, format="pdf", timestamp=0)
+    return compiler.compile(source, format="png", ppi=144)
 
 
 def _font_paths() -> list[str]:

@@ -223,7 +223,18 @@ local function callout(div, kind)
   return pandoc.Div(content, pandoc.Attr(div.identifier, { 'callout', 'callout-' .. kind }, spoken))
 end
 
+-- `::: {.content-visible when-format="html"}` and its three siblings, as in Quarto.
+local function is_hidden(div)
+  local names = { html = { html = true }, epub = { epub = true, html = true }, typst = { typst = true, pdf = true } }
+  local wanted = div.attributes['when-format']
+  local unwanted = div.attributes['unless-format']
+  local met = not (wanted and not names[target][wanted]) and not (unwanted and names[target][unwanted])
+  if div.classes:includes('content-visible') then return not met end
+  return div.classes:includes('content-hidden') and met
+end
+
 local function early_div(div)
+  if is_hidden(div) then return {} end
   local kind = callout_kind(div)
   if kind then return callout(div, kind) end
   if div.classes:includes('html-output') then return html_output(div) end
