@@ -37,6 +37,7 @@ RULES: Mapping[str, Rule] = {
     "reference": labels.references_resolve,
     "link": labels.links_resolve,
     "picture": outputs.labels_show_what_they_name,
+    "picture-width": outputs.pictures_fit_a_phone,
     "picture-id": outputs.pictures_share_no_id,
     "count": outputs.cells_are_executed,
     "compared": outputs.outputs_are_compared,

@@ -21,12 +21,15 @@ DATE = re.compile(
     rf"\b(?:19|20)\d\d-\d\d-\d\d\b|\b\d{{1,2}}\.? {MONTH}\.? (?:19|20)\d\d\b|"
     rf"\b{MONTH}\.? \d{{1,2}},? (?:19|20)\d\d\b"
 )
-TIME = re.compile(r"(?<![\w:.])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\w:])")
+TIME = re.compile(r"(?<![\w:.+-])(?:[01]?\d|2[0-3]):[0-5]\d(?::[0-5]\d)?(?![\w:])")
 CLOCK_CALL = re.compile(r"\b(?P<kind>datetime|date|time)\((?P<numbers>\s*\d[\d\s,_]*)")
 ISO_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
 SKIPPING_TAGS = re.compile(r"nbval-|^skip-execution$")
 SKIPPING_COMMENT = re.compile(r"^\s*#\s*(?:NBVAL_\w+|PYTEST_VALIDATE_IGNORE_OUTPUT)", re.MULTILINE)
 IDENTIFIER = re.compile(r'(?<=\sid=")[^"]+')
+WIDTH = re.compile(r'<svg\b[^>]*?\swidth="(?P<number>[\d.]+)(?P<unit>pt|px|in|)"')
+PIXELS = {"": 1.0, "px": 1.0, "pt": 4 / 3, "in": 96.0}
+WIDEST = 800  # pixels; 16-pixel text is then 7 pixels high in a column of 360
 ANSI = "\x1b["
 FIGURE_SIZE = "<Figure size"
 UNCOMPARED = ("image/png", "image/jpeg")
@@ -114,6 +117,18 @@ def labels_show_what_they_name(manuscript: Manuscript) -> Iterator[Problem]:
         for cell in page.executed:
             if cell.is_shown:
                 yield from _named(page, cell)
+
+
+def pictures_fit_a_phone(manuscript: Manuscript) -> Iterator[Problem]:
+    """No picture is so wide that its text, shrunk to a phone's page, cannot be read."""
+    for page, cell, output in _outputs(manuscript):
+        found = WIDTH.search(output.get("data", {}).get(SVG, ""))
+        if found and float(found["number"]) * PIXELS[found["unit"]] > WIDEST:
+            yield page.output_problem(
+                cell,
+                f"its picture is {found['number']}{found['unit']} wide, and {WIDEST} px can be read on a phone",
+                "Let a flowchart run from top to bottom, shorten its texts, or split it.",
+            )
 
 
 def pictures_share_no_id(manuscript: Manuscript) -> Iterator[Problem]:

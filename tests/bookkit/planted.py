@@ -340,6 +340,13 @@ OUTPUTS = {
     "a figure told in matplotlib's words": Planted(
         in_notebook(with_default_plain_text), "clean", NUMBERS, "matplotlib's own text", ("picture",)
     ),
+    "a picture too wide for a phone": Planted(
+        showing({"image/svg+xml": '<svg id="w" width="601pt"></svg>', "text/plain": "x"}),
+        "picture-width",
+        NUMBERS,
+        "601pt wide",
+        ("picture",),
+    ),
     "two pictures that share an id": Planted(
         both(showing(PICTURE), showing(PICTURE, SOLUTION, 0)),
         "picture-id",

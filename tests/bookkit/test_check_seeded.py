@@ -104,7 +104,7 @@ def test_an_output_may_repeat_what_a_cell_spells(built_book: Path, spelled: str,
     [
         "scores 3:2 and 10:75",
         "a/b/c, /v1/messages, https://example.org/home/x",
-        "0x1F, 1.2.3, 17 x 23",
+        "0x1F, 1.2.3, 17 x 23, +00:00",
         "chapter.md:10:20",
         '{"order_id": "A-17", "amount_cents": 4999}',
         "x[10:200], 2026-13, 12-31",
