@@ -6,12 +6,13 @@ Each rule is a function from the manuscript to problems; `RULES` gives them thei
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from bookkit.book import Book
 from bookkit.check import built, form, labels, numbers, outputs
-from bookkit.check.manuscript import Manuscript, Problem, Rule, gather
+from bookkit.check.manuscript import Manuscript, Problem, Rule, from_error, gather
+from bookkit.errors import BookError
 
 __all__ = ["RULES", "Manuscript", "Problem", "Rule", "run"]
 
@@ -51,10 +52,20 @@ RULES: Mapping[str, Rule] = {
 def run(book: Book) -> list[Problem]:
     """Everything that is wrong with the book, in its order: by page, then by line, then by rule."""
     manuscript = gather(book)
-    found = [replace(problem, rule=name) for name, rule in RULES.items() for problem in rule(manuscript)]
+    found = [
+        replace(problem, rule=name) for name, rule in RULES.items() for problem in _applied(rule, manuscript)
+    ]
     order = {page.chapter.source: place for place, page in enumerate(manuscript.pages)}
     last = len(order)
     return sorted(
         dict.fromkeys(found),
         key=lambda problem: (order.get(problem.path, last), problem.path, problem.line or 0),
     )
+
+
+def _applied(rule: Rule, manuscript: Manuscript) -> Iterator[Problem]:
+    """What a rule finds; a file that it cannot read is a problem as well, and not the end of the check."""
+    try:
+        yield from rule(manuscript)
+    except BookError as error:
+        yield from_error(manuscript.book, error)

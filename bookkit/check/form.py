@@ -198,6 +198,10 @@ def configuration_is_safe(manuscript: Manuscript) -> Iterator[Problem]:
         )
     if not isinstance(config.get("lang"), str):
         yield Problem("_quarto.yml", None, "", "names no language", "Write lang: en.")
+    bibliography = manuscript.book.bibliography
+    if bibliography and not bibliography.is_file():
+        name = config["bibliography"]
+        yield Problem("_quarto.yml", None, "", f"names {name}, which does not exist", "Write it.")
 
 
 def _jupyter_header(page: Page, jupyter: Any) -> Iterator[Problem]:

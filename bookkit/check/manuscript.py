@@ -200,14 +200,21 @@ def option_line(cell: Cell, key: str) -> int:
 def texts_of(output: Output) -> Iterator[str]:
     """Everything in an output that a reader can read."""
     if output["output_type"] == "stream":
-        yield output["text"]
+        yield str(output.get("text", ""))
     elif output["output_type"] == "error":
-        yield "\n".join([f"{output['ename']}: {output['evalue']}", *output["traceback"]])
+        yield "\n".join(str(line) for line in output.get("traceback", []))
+        yield f"{output.get('ename')}: {output.get('evalue')}"
     for kind, value in output.get("data", {}).items():
         if kind == SVG:
-            yield svg_text(value)
+            yield svg_text(svg_of(output))
         elif isinstance(value, str) and kind.startswith(("text/", "application/json")):
             yield value
+
+
+def svg_of(output: Output) -> str:
+    """The picture that an output shows, or ""."""
+    picture = output.get("data", {}).get(SVG)
+    return picture if isinstance(picture, str) else ""
 
 
 def svg_text(svg: str) -> str:

@@ -6,7 +6,7 @@ import platform
 import re
 from collections.abc import Iterator
 
-from bookkit.check.manuscript import SVG, Executed, Manuscript, Output, Page, Problem, texts_of
+from bookkit.check.manuscript import Executed, Manuscript, Output, Page, Problem, svg_of, texts_of
 from bookkit.export import PREFIX
 
 ABSOLUTE_PATH = re.compile(
@@ -122,11 +122,11 @@ def labels_show_what_they_name(manuscript: Manuscript) -> Iterator[Problem]:
 def pictures_fit_a_phone(manuscript: Manuscript) -> Iterator[Problem]:
     """No picture is so wide that its text, shrunk to a phone's page, cannot be read."""
     for page, cell, output in _outputs(manuscript):
-        found = WIDTH.search(output.get("data", {}).get(SVG, ""))
+        found = WIDTH.search(svg_of(output))
         if found and float(found["number"]) * PIXELS[found["unit"]] > WIDEST:
             yield page.output_problem(
                 cell,
-                f"its picture is {found['number']}{found['unit']} wide, and {WIDEST} px can be read on a phone",
+                f"its picture is {found['number']}{found['unit']} wide; a phone can show {WIDEST} px",
                 "Let a flowchart run from top to bottom, shorten its texts, or split it.",
             )
 
@@ -135,16 +135,15 @@ def pictures_share_no_id(manuscript: Manuscript) -> Iterator[Problem]:
     """Identifiers of SVG elements are unique in the whole book: pictures of one page share one id space."""
     owners: dict[str, str] = {}
     for page, cell, output in _outputs(manuscript):
-        if SVG in output.get("data", {}):
-            own = set(IDENTIFIER.findall(output["data"][SVG]))
-            taken = sorted(name for name in own if name in owners)
-            if taken:
-                yield page.output_problem(
-                    cell,
-                    f"its picture has the id {taken[0]}, as one of {owners[taken[0]]} has",
-                    "Give the cell a label and draw with bookkit.figures or bookkit.diagram.",
-                )
-            owners |= dict.fromkeys(own, f"{page.chapter.source}, cell {cell.number}")
+        own = set(IDENTIFIER.findall(svg_of(output)))
+        taken = sorted(name for name in own if name in owners)
+        if taken:
+            yield page.output_problem(
+                cell,
+                f"its picture has the id {taken[0]}, as one of {owners[taken[0]]} has",
+                "Give the cell a label and draw with bookkit.figures or bookkit.diagram.",
+            )
+        owners |= dict.fromkeys(own, f"{page.chapter.source}, cell {cell.number}")
 
 
 class Spelled:
@@ -212,7 +211,7 @@ def _host_name() -> str:
 
 
 def _named(page: Page, cell: Executed) -> Iterator[Problem]:
-    pictures = [output["data"] for output in cell.outputs if SVG in output.get("data", {})]
+    pictures = [output["data"] for output in cell.outputs if svg_of(output)]
     if pictures and not cell.label.startswith(PREFIX):
         yield page.output_problem(
             cell,

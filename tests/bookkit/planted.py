@@ -208,6 +208,15 @@ BUILT = {
     "rendering may execute": Planted(
         edited("_quarto.yml", "enabled: false", "enabled: true"), "configuration", "_quarto.yml", "execute"
     ),
+    "a bibliography that does not exist": Planted(
+        removed("references.bib"), "configuration", "_quarto.yml", "references.bib", ("reference",)
+    ),
+    "a bibliography that is not UTF-8": Planted(
+        lambda root: (root / "references.bib").write_bytes(b"\xff"),
+        "reference",
+        "references.bib",
+        "is not UTF-8",
+    ),
     "no language": Planted(
         edited("_quarto.yml", "lang: en\n", ""), "configuration", "_quarto.yml", "language"
     ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 from pathlib import Path
+from typing import Any
 
 import pytest
 from planted import BOTH, NUMBERS, PLANTED, WORDS, added, failing, in_notebook, printed, tagged
@@ -132,6 +133,22 @@ def test_an_unreadable_header_is_refused_with_the_file(built_book: Path, content
 def test_a_chapter_reduced_to_almost_nothing_is_reported(built_book: Path, content: str) -> None:
     (built_book / WORDS).write_text(content)
     assert WORDS in {problem.path for problem in checked(built_book)}
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        {"output_type": "stream"},
+        {"output_type": "error"},
+        {"output_type": "display_data"},
+        {"output_type": "display_data", "data": {"image/svg+xml": 7, "text/plain": None}},
+        {"output_type": "execute_result", "data": {"application/json": {"x": [1]}}},
+        {"output_type": "unheard-of", "data": {"text/html": ""}},
+    ],
+)
+def test_an_odd_output_is_no_reason_to_fail(built_book: Path, output: dict[str, Any]) -> None:
+    in_notebook(lambda code: code[1]["outputs"].append(output))(built_book)
+    assert NUMBERS in {problem.path for problem in checked(built_book)}
 
 
 @pytest.mark.parametrize("damage", ["cells", "metadata"])

@@ -188,6 +188,31 @@ def test_a_full_disk_leaves_every_file_whole(root: Path, monkeypatch: pytest.Mon
     assert figures_of(root) == before
 
 
+def test_a_folder_that_cannot_be_written_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute(root, cell("fig-numbers-line", SVG.format(y=7)))
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", refuse)
+    with pytest.raises(BookError, match=r"numbers-line\.svg: cannot be written: Permission denied"):
+        export_all(root)
+
+
+def test_a_notebook_that_is_none_is_named(root: Path) -> None:
+    (root / "chapters/02-words.ipynb").write_text("[]")
+    with pytest.raises(BookError, match=r"02-words\.ipynb: is not a notebook"):
+        export_all(root)
+
+
+def test_an_option_that_is_not_yaml_is_named(root: Path) -> None:
+    broken = cell("fig-numbers-line", SVG.format(y=7))
+    broken["source"] = "#| label: fig-numbers-line\n#| fig-cap: How: many?\n"
+    execute(root, broken)
+    with pytest.raises(BookError, match=r"01-numbers\.ipynb:2: cell 1: the `#\|` options"):
+        export_all(root)
+
+
 def test_interrupted_after_the_index_the_next_export_finishes(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
