@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells 29c22d0eb1c1, body c706fb1de649
+# bookkit: cells ad475c76960d, body 29d17c6794be
 """The wire."""
 
 from __future__ import annotations
@@ -133,7 +133,9 @@ def tool_message(call_id: str, ok: bool, kind: str, content: JSON) -> Message:
 
 
 def make_encoder() -> Callable[[Any], str]:
-    """`json.dumps` with one encoder for all calls. TypeError or ValueError for no JSON, RecursionError for a cycle.
+    """`json.dumps` with one encoder for all calls.
+
+    Raises TypeError or ValueError for what is not JSON, and RecursionError for a cycle.
 
     `json.dumps` makes a new encoder each time, which takes longer than writing a message of this size.
     """
