@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/01-tiers.md. Edit the chapter, not this file.
-# bookkit: cells e55e5a5a9ef2, body 52289ef3dfc3
+# bookkit: cells f5a6d1d40898, body 956ac4d6ffe9
 """Three tiers."""
 
 from collections.abc import Mapping
@@ -32,11 +32,12 @@ __all__ = [
 class System:
     """What a proposed system lets its model decide in one run.
 
-    ``stages`` counts the steps that code runs in a row. ``decisions`` is how often, at most, the model picks
-    what comes next before the run ends as designed; None when only the model ends it (a guard that gives up
-    does not count: it is an alarm, not an ending). At each decision ``onward`` options lead to a further
-    decision and ``final`` options leave the rest to code; ``onward`` is None when nobody can list the
-    options, as when each one is a shell command.
+    ``stages`` counts the steps that code runs in a row. ``decisions`` is how often, at
+    most, the model picks what comes next before the run ends as designed; None when only
+    the model ends it (a guard that gives up does not count: it is an alarm, not an
+    ending). At each decision ``onward`` options lead to a further decision and ``final``
+    options leave the rest to code; ``onward`` is None when nobody can list the options,
+    as when each one is a shell command.
     """
 
     name: str
@@ -50,8 +51,8 @@ def count_paths(system: System) -> int | None:
     """How many different runs the design allows; None when they cannot be counted."""
     if system.decisions is None or system.onward is None:
         return None
-    finished: int = sum(system.final * system.onward**earlier for earlier in range(system.decisions))
-    unfinished: int = system.onward**system.decisions  # the model never chose an ending, so code ends the run
+    finished: int = sum(system.final * system.onward**n for n in range(system.decisions))
+    unfinished: int = system.onward**system.decisions  # no ending chosen: code ends it
     return finished + unfinished
 
 
@@ -74,13 +75,14 @@ class Answers(NamedTuple):
 
 
 def answer(system: System, whiteboard: int = WHITEBOARD) -> Answers:
-    """Answer both questions for one system. ``whiteboard`` is the most paths you are willing to draw."""
+    """Both questions for one system. ``whiteboard`` is the most paths you would draw."""
     paths = count_paths(system)
-    return Answers(paths is not None and paths <= whiteboard, system.decisions is not None)
+    drawable = paths is not None and paths <= whiteboard
+    return Answers(drawable, code_ends=system.decisions is not None)
 
 
 def place(system: System, whiteboard: int = WHITEBOARD) -> Tier:
-    """Put a system on its rung: two yeses make a workflow, one path of one stage a single call."""
+    """The rung of a system: two yeses make a workflow, one path of one stage a call."""
     if not all(answer(system, whiteboard)):
         return Tier.AGENT
     return Tier.CALL if system.stages == 1 and count_paths(system) == 1 else Tier.WORKFLOW
@@ -92,9 +94,10 @@ def place(system: System, whiteboard: int = WHITEBOARD) -> Tier:
 def agent_tokens(n: int, prefix: int, delta: int, *, task_in_prefix: bool = False) -> int:
     """Input tokens that an agent sends in ``n`` turns, resending its history on each.
 
-    Turn t sends ``prefix + t * delta``. With ``task_in_prefix`` the first turn has nothing of its own, and
-    turn t sends ``prefix + (t - 1) * delta``: the other convention in use, smaller by exactly ``n * delta``.
-    Raises ValueError for a negative count.
+    Turn t sends ``prefix + t * delta``. With ``task_in_prefix`` the first turn has
+    nothing of its own, and turn t sends ``prefix + (t - 1) * delta``: the other
+    convention in use, smaller by exactly ``n * delta``. Raises ValueError for a negative
+    count.
     """
     _check_counts(n=n, prefix=prefix, delta=delta)
     triangle = n * (n - 1) // 2 if task_in_prefix else n * (n + 1) // 2
@@ -102,7 +105,7 @@ def agent_tokens(n: int, prefix: int, delta: int, *, task_in_prefix: bool = Fals
 
 
 def workflow_tokens(stages: int, prefix: int, delta: int, *, task_in_prefix: bool = False) -> int:
-    """Input tokens of ``stages`` independent calls, each with its own prompt and no history."""
+    """Input tokens of ``stages`` independent calls, each with a prompt of its own."""
     _check_counts(stages=stages, prefix=prefix, delta=delta)
     return stages * (prefix if task_in_prefix else prefix + delta)
 
@@ -114,13 +117,15 @@ def _check_counts(**counts: int) -> None:
 
 
 def multiple(n: int, prefix: int, delta: int, *, against: int = 1, task_in_prefix: bool = False) -> float:
-    """How many times the input tokens of ``against`` single calls an agent of ``n`` turns sends.
+    """An agent's input tokens as a multiple of those of ``against`` single calls.
 
-    Raises ValueError when those calls would send nothing, since no multiple of that exists.
+    Raises ValueError when the calls would send nothing: no multiple of that exists.
     """
     calls = workflow_tokens(against, prefix, delta, task_in_prefix=task_in_prefix)
     if calls == 0:
-        raise ValueError("the calls to compare with send no tokens: give a prefix, a delta and against >= 1")
+        raise ValueError(
+            "the calls to compare with send no tokens: give a prefix or a delta, and against >= 1"
+        )
     return agent_tokens(n, prefix, delta, task_in_prefix=task_in_prefix) / calls
 
 
@@ -129,7 +134,7 @@ def multiple(n: int, prefix: int, delta: int, *, against: int = 1, task_in_prefi
 
 @dataclass(frozen=True)
 class Bill:
-    """Input tokens of one run by what is paid for them: the full price, a cache write, a cache read."""
+    """Input tokens of one run, by price: the full one, a cache write, a cache read."""
 
     plain: int
     written: int
@@ -146,22 +151,24 @@ class Bill:
 
 
 def agent_bill(n: int, prefix: int, delta: int, cache: Literal["nothing", "prefix", "history"]) -> Bill:
-    """Split ``agent_tokens(n, prefix, delta)`` by what is cached: nothing, the prefix, or the whole history.
+    """Split the input tokens of an agent's run by what is cached.
 
-    A turn reads from the cache what an earlier turn wrote to it. No entry expires and none is too short to be
-    kept. Raises ValueError for less than one turn and for a ``cache`` that is none of the three.
+    A turn reads from the cache what an earlier turn wrote to it. No entry expires and
+    none is too short to be kept. Raises ValueError for less than one turn and for a
+    ``cache`` that is none of the three.
     """
     if n < 1:
         raise ValueError(f"n must be 1 turn or more, got {n}")
+    sent, once = agent_tokens(n, prefix, delta), prefix + n * delta
     parts = {
         "nothing": (0, 0),
         "prefix": (prefix, (n - 1) * prefix),
-        "history": (prefix + n * delta, agent_tokens(n, prefix, delta) - prefix - n * delta),
+        "history": (once, sent - once),
     }
     if cache not in parts:
         raise ValueError(f"cache must be one of {', '.join(parts)}; got {cache!r}")
     written, read = parts[cache]
-    return Bill(agent_tokens(n, prefix, delta) - written - read, written, read)
+    return Bill(sent - written - read, written, read)
 
 
 # %% chapters/01-tiers.md § Four checks before building one
@@ -177,10 +184,10 @@ CHECKS = {
 def failed_checks(answers: Mapping[str, bool]) -> list[str]:
     """The checks a proposal fails, in order; an empty list is a case for an agent.
 
-    Raises ValueError unless exactly the four checks are answered: a check nobody made is not a check passed.
+    Raises ValueError unless exactly the four checks are answered: a check nobody made is
+    not a check passed.
     """
     if set(answers) != set(CHECKS):
-        raise ValueError(
-            f"answer exactly these checks: {', '.join(CHECKS)}; got: {', '.join(answers) or 'none'}"
-        )
+        given = ", ".join(answers) or "none"
+        raise ValueError(f"answer exactly these checks: {', '.join(CHECKS)}; got: {given}")
     return [check for check in CHECKS if not answers[check]]
