@@ -50,10 +50,21 @@ THEME = {
 OPAQUE_LABELS = (
     ".edgeLabel .label rect, .edgeLabel rect, .edgeLabel .background { opacity: 1; fill: #ffffff; }"
 )
+SEQUENCE = {  # messages wrap, so that four participants fit a phone
+    "wrap": True,
+    "width": 150,
+    "height": 44,
+    "actorMargin": 44,
+    "messageMargin": 38,
+    "diagramMarginX": 10,
+    "mirrorActors": False,
+}
 OWN_ID = "my-svg"  # mermaidx calls every picture so
 COORDINATES = re.compile(
     r'(?<=\s)(d|points|transform|x|y|x1|x2|y1|y2|cx|cy|r|rx|ry|dx|dy|width|height|viewBox)="([^"]*)"'
 )
+VIEW = re.compile(r'(?P<start>viewBox="\S+ \S+ )(?P<width>\S+) (?P<height>[\d.]+)')
+ROOM_BELOW = 8  # pixels
 LONG_DECIMAL = re.compile(r"-?\d+\.\d{3,}(?:e-?\d+)?")
 
 
@@ -87,14 +98,7 @@ def _config() -> dict[str, Any]:
         "flowchart": {"htmlLabels": False, "nodeSpacing": 28, "rankSpacing": 38, "wrappingWidth": 150},
         "class": {"htmlLabels": False},
         "state": {"htmlLabels": False, "nodeSpacing": 28, "rankSpacing": 38},
-        "sequence": {
-            "mirrorActors": False,
-            "height": 44,
-            "width": 132,
-            "messageMargin": 38,
-            "bottomMarginAdj": 12,
-            "actorMargin": 28,
-        },
+        "sequence": SEQUENCE,
         "journey": {"textPlacement": "tspan"},
         "timeline": {"textPlacement": "tspan"},
     }
@@ -104,10 +108,17 @@ def _tidy(drawn: str) -> str:
     """A picture of fixed size, coordinates to a hundredth of a pixel, without the renderer's leftovers."""
     drawn = re.sub(r'\sdata-points="[^"]*"', "", drawn)
     drawn = COORDINATES.sub(lambda found: f'{found[1]}="{LONG_DECIMAL.sub(_hundredth, found[2])}"', drawn)
-    _, _, width, height = re.search(r'viewBox="([^"]*)"', drawn)[1].split()  # type: ignore[index]
+    drawn = VIEW.sub(_with_room_below, drawn, count=1)
+    width, height = VIEW.search(drawn).group("width", "height")  # type: ignore[union-attr]  # all have one
     head, rest = drawn.split(">", 1)
     head = re.sub(r'\s(?:width|height|style|role|aria-roledescription)="[^"]*"', "", head)
     return f'{head} width="{width}" height="{height}">{rest}'
+
+
+def _with_room_below(found: re.Match[str]) -> str:
+    """The view a little taller: the last number of a sequence would be cut in half."""
+    height = LONG_DECIMAL.sub(_hundredth, str(float(found["height"]) + ROOM_BELOW))
+    return f"{found['start']}{found['width']} {height.removesuffix('.0')}"
 
 
 def _hundredth(found: re.Match[str]) -> str:
