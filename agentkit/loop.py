@@ -1,11 +1,12 @@
 # Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
-# bookkit: cells 5e6e79703559, body adaf1f58f3a3
+# bookkit: cells e04831db7aba, body bb02a50139a4
 """The loop."""
 
 from __future__ import annotations
 
 import json
 import re
+import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -612,23 +613,23 @@ def print_transcript(state: RunState) -> None:
 def sequence_diagram(state: RunState) -> str:
     """Mermaid source of a sequence diagram of what happened in this run, effect boundary included."""
     lines = ["sequenceDiagram", "participant M as Model", "participant L as Loop"]
-    lines += ["participant G as Contract and gate", "participant T as Tool"]
+    lines += ["participant G as Checks", "participant T as Tool"]
     observations, proposed = iter(state.observations), iter(())
     for message in state.messages:
         if message["role"] == "assistant":
             proposed = iter([call["function"]["name"] for call in message.get("tool_calls") or []])
-            lines += [f"M->>L: {_label(text)}" for _, text in _lines(RunState([message]))]
+            lines += [f"M->>L: {_label(text.removeprefix('-> '))}" for _, text in _lines(RunState([message]))]
         elif message["role"] == "tool":
             lines += _crossing(_label(next(proposed)), next(observations))
         else:
-            lines.append(f"L->>M: {message['role']}: {_label(message['content'])}")
+            lines.append(f"L->>M: {_label(message['role'] + ': ' + message['content'])}")
     return "\n  ".join(lines)
 
 
 def _crossing(name: str, observation: Observation) -> list[str]:
     """The arrows of one call: how far it came, and what went back to the model."""
     kind = observation.kind
-    told = f"L->>M: {kind}: {_label(json.dumps(observation.content))}"
+    told = f"L->>M: {_label(kind + ': ' + json.dumps(observation.content))}"
     if kind == "skipped":
         return [f"Note over L: {name} not run", told]
     if kind in ("invalid", "denied", "pending"):
@@ -636,8 +637,9 @@ def _crossing(name: str, observation: Observation) -> list[str]:
     return [f"L->>G: {name}", "G-->>L: allow", f"L->>T: {name}", f"T-->>L: {kind}", told]
 
 
-def _label(text: str, longest: int = 44) -> str:
-    """Text that Mermaid takes as text: on one line, shortened, its own signs spelled as entities."""
-    text = " ".join(text.split())
-    text = text if len(text) <= longest else text[: longest - 3] + "..."
-    return re.sub(r"[^\w .,:{}()\"'/=-]", lambda sign: f"#{ord(sign[0])};", text) or "(empty)"
+def _label(text: str) -> str:
+    """Text that Mermaid takes as text: three short lines at most, its own signs spelled as entities."""
+    lines = textwrap.wrap(text, 20, max_lines=3, placeholder="...") or ["(empty)"]
+    return "<br/>".join(
+        re.sub(r"[^\w .,:{}()\"'/=-]", lambda sign: f"#{ord(sign[0])};", line) for line in lines
+    )
