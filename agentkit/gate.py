@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/05-gate.md. Edit the chapter, not this file.
-# bookkit: cells 14af964e5312, body 1ab3af6c3eb3
+# bookkit: cells cd9ac64a0770, body c8b131aac884
 """The gate."""
 
 from __future__ import annotations
@@ -211,6 +211,7 @@ class Approvals:
     _open: dict[str, Review] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.waiting = tuple(self.waiting)
         self._undecided = {call_digest(call) for call in self.waiting}
 
     def approve(self, digest: str, reviewer: str, reason: str = "approved") -> None:

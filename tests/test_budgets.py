@@ -577,6 +577,19 @@ def test_the_same_message_again_and_again_is_ended_and_an_effect_is_not_repeated
     assert len(effects) == len(result.state.observations) == 2
 
 
+def test_broken_arguments_again_and_again_are_the_same_call() -> None:
+    def broken(text: str) -> dict[str, Any]:
+        function = {"name": "lookup_order", "arguments": text}
+        return {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "a", "type": "function", "function": function}],
+        }
+
+    result = run([broken("{"), broken("[1,"), broken("{'a': 1}")] * 2, [repeated_call_guard(3)])
+    assert (result.stop, result.state.turns) == (Stop.NO_PROGRESS, 3)
+
+
 # --- guards and the kernel ---------------------------------------------------------------------
 def test_only_the_repeated_denial_is_on_by_default() -> None:
     for script in (rows("a" * 7), READ_WRITE_READ[:7], STILL_RED[:7], DRIFTING[:7]):

@@ -244,6 +244,10 @@ def test_a_table_without_the_tool_or_no_table_at_all_closes_the_door(limits: Any
     assert decide(limits_gate(limits), refund(1)).verdict == "deny"
 
 
+def test_the_model_is_told_that_a_tool_has_no_limits() -> None:
+    assert decide(limits_gate({}), refund(1)) == Decision("deny", "no limits are configured for refund_order")
+
+
 def test_an_argument_with_a_limit_must_be_given() -> None:
     gate = limits_gate({"refund_order": {"amount_cents": 5000}})
     assert decide(gate, ToolCall("c", "refund_order", {"order_id": "A-17"})).verdict == "deny"
