@@ -77,12 +77,15 @@ def test_a_missing_order_is_a_key_error_that_names_it() -> None:
         ("refund_order", {"order_id": "A-17", "amount_cents": 999999}, None),  # well formed is not permitted
         ("refund_order", {"order_id": "A-17", "amount_cents": "lots"},
          'parameter "amount_cents" must be integer, got string.'),
-        ("delete_database", {}, "unknown tool: delete_database. Available: lookup_order, read_policy, refund_order"),
+        ("delete_database", {},
+         "unknown tool: delete_database. Available: lookup_order, read_policy, refund_order"),
         ("read_policy", {"order_id": "A-17"}, 'unknown parameter "order_id" for read_policy. It takes none.'),
         ("lookup_order", None, "arguments were not valid JSON"),
     ],
 )  # fmt: skip
-def test_a_proposal_gets_a_verdict_that_the_model_can_act_on(name: str, arguments: Any, expected: str | None) -> None:
+def test_a_proposal_gets_a_verdict_that_the_model_can_act_on(
+    name: str, arguments: Any, expected: str | None
+) -> None:
     tools, _ = make_environment()
     assert validate_call(ToolCall("c1", name, arguments), tools) == expected
     assert validate_call(ToolCall("c1", name, arguments), dict(tools)) == expected
@@ -109,8 +112,9 @@ def test_the_refund_tool_is_advertised_as_data_without_its_handler() -> None:
 # --- coercion that others ship ------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("hint", "value", "given"),
-    [(int, True, "boolean"), (int, "7", "string"), (str, 2.0, "number"), (int, 1.5, "number"), (bool, 1, "integer"),
-     (float, "1.5", "string"), (list, "a", "string"), (dict, [], "array"), (str, None, "null")],
+    [(int, True, "boolean"), (int, "7", "string"), (str, 2.0, "number"), (int, 1.5, "number"),
+     (bool, 1, "integer"), (float, "1.5", "string"), (list, "a", "string"),
+     (dict, [], "array"), (str, None, "null")],
 )  # fmt: skip
 def test_no_value_is_silently_coerced(hint: type, value: Any, given: str) -> None:
     message = reason({"x": hint}, {"x": value})
@@ -132,7 +136,10 @@ def test_a_valid_call_that_needs_no_change_is_returned_as_it_is() -> None:
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 @pytest.mark.parametrize("hint", [int, float])
 def test_nan_and_infinity_are_no_numbers(hint: type, value: float) -> None:
-    assert reason({"x": hint}, {"x": value}) == f'parameter "x" must be {"integer" if hint is int else "number"}, got {value}.'
+    assert (
+        reason({"x": hint}, {"x": value})
+        == f'parameter "x" must be {"integer" if hint is int else "number"}, got {value}.'
+    )
 
 
 # --- the fixed order ----------------------------------------------------------------------------
@@ -152,7 +159,9 @@ WEATHER_CASES = [
 
 
 @pytest.mark.parametrize(("arguments", "kind", "message"), WEATHER_CASES)
-def test_the_weather_examples_have_their_kinds_and_sentences(arguments: Any, kind: str | None, message: str | None) -> None:
+def test_the_weather_examples_have_their_kinds_and_sentences(
+    arguments: Any, kind: str | None, message: str | None
+) -> None:
     verdict = validate_arguments(WEATHER_SCHEMA, arguments)
     assert (verdict.ok, verdict.kind, verdict.message) == (kind is None, kind, message)
     assert verdict.args == (arguments if kind is None else None)
@@ -169,7 +178,11 @@ BREAKS: dict[str, tuple[Any, Any]] = {
 }
 
 
-@given(order=st.permutations(list(BREAKS)), arguments=st.permutations(list(BREAKS)), count=st.integers(1, len(BREAKS)))
+@given(
+    order=st.permutations(list(BREAKS)),
+    arguments=st.permutations(list(BREAKS)),
+    count=st.integers(1, len(BREAKS)),
+)
 def test_problems_are_told_in_one_fixed_order_however_schema_and_arguments_are_written(
     order: list[str], arguments: list[str], count: int
 ) -> None:
@@ -188,9 +201,16 @@ def test_unknown_comes_before_missing_and_missing_before_type() -> None:
 
 
 def test_a_nested_problem_names_its_path() -> None:
-    address = {"type": "object", "properties": {"zip": {"type": "string", "pattern": "^[0-9]{5}$"}}, "required": ["zip"]}
+    address = {
+        "type": "object",
+        "properties": {"zip": {"type": "string", "pattern": "^[0-9]{5}$"}},
+        "required": ["zip"],
+    }
     schema = {"type": "object", "properties": {"to": {"type": "array", "items": address}}}
-    assert reason(schema, {"to": [{"zip": "12345"}, {}]}) == 'missing required parameter "to[1].zip" (string) for act.'
+    assert (
+        reason(schema, {"to": [{"zip": "12345"}, {}]})
+        == 'missing required parameter "to[1].zip" (string) for act.'
+    )
     assert reason(schema, {"to": [{"zip": "1"}]}) == (
         "parameter \"to[0].zip\" must match the pattern ^[0-9]{5}$, got '1'."
     )
@@ -214,7 +234,10 @@ def test_an_undeclared_argument_is_invalid_at_the_top_unless_the_schema_lets_it_
 
 
 def test_nested_objects_follow_json_schema() -> None:
-    nested = {"type": "object", "properties": {"box": {"type": "object", "properties": {"a": {"type": "integer"}}}}}
+    nested = {
+        "type": "object",
+        "properties": {"box": {"type": "object", "properties": {"a": {"type": "integer"}}}},
+    }
     assert reason(nested, {"box": {"a": 1, "z": 1}}) is None
 
 
@@ -223,7 +246,10 @@ def test_arguments_declared_through_branches_and_references_are_declared() -> No
         "type": "object",
         "properties": {"a": {"type": "integer"}},
         "allOf": [{"$ref": "#/$defs/more"}, {"anyOf": [{"properties": {"c": {}}}, {"required": ["b"]}]}],
-        "$defs": {"more": {"properties": {"b": {"type": "string"}}, "$ref": "#/$defs/most"}, "most": {"properties": {"d": {}}}},
+        "$defs": {
+            "more": {"properties": {"b": {"type": "string"}}, "$ref": "#/$defs/most"},
+            "most": {"properties": {"d": {}}},
+        },
     }
     assert reason(schema, {"a": 1, "b": "x", "c": None, "d": 2}) is None
     assert reason(schema, {"e": 1}) == 'unknown parameter "e" for act. Expected: a, b, c, d.'
@@ -241,7 +267,9 @@ def test_a_dotted_name_is_advertised_wire_safe_and_found_by_both_names() -> None
     assert Registry({"math.add": spec}).find("math-add") is None
 
 
-@pytest.mark.parametrize(("first", "second"), [("pay", "pay"), ("math.add", "math_add"), ("a b", "a_b"), ("x" * 64, "x" * 65)])
+@pytest.mark.parametrize(
+    ("first", "second"), [("pay", "pay"), ("math.add", "math_add"), ("a b", "a_b"), ("x" * 64, "x" * 65)]
+)
 def test_names_that_look_alike_on_the_wire_are_refused_at_registration(first: str, second: str) -> None:
     spec = ToolSpec("Acts.", {}, print)
     with pytest.raises(ValueError, match="collides with"):
@@ -257,7 +285,7 @@ def test_a_name_that_is_no_name_is_refused_at_registration(name: Any) -> None:
         Registry().register(name, ToolSpec("Acts.", {}, print))
 
 
-@pytest.mark.parametrize("name", [" pay ", "PAY", "", "pay\n", "pаy"])
+@pytest.mark.parametrize("name", [" pay ", "PAY", "", "pay\n", "p\u0430y"])
 def test_an_invented_name_is_never_matched_to_something_similar(name: str) -> None:
     message = validate_call(ToolCall("c1", name, {}), {"pay": ToolSpec("Pays.", {}, print)})
     assert message is not None and message.startswith("unknown tool: ") and message.endswith("Available: pay")
@@ -288,8 +316,15 @@ def test_the_weather_tool_renders_as_signature_and_as_json_schema() -> None:
         "parameters": {
             "type": "object",
             "properties": {
-                "location": {"type": "string", "description": "City and state or country, e.g. 'Boston, MA'."},
-                "units": {"type": "string", "description": "Temperature unit.", "enum": ["celsius", "fahrenheit"]},
+                "location": {
+                    "type": "string",
+                    "description": "City and state or country, e.g. 'Boston, MA'.",
+                },
+                "units": {
+                    "type": "string",
+                    "description": "Temperature unit.",
+                    "enum": ["celsius", "fahrenheit"],
+                },
             },
             "required": ["location"],
         },
@@ -297,7 +332,9 @@ def test_the_weather_tool_renders_as_signature_and_as_json_schema() -> None:
 
 
 def test_the_plain_prompt_names_a_tool_and_the_typed_one_shows_its_shape() -> None:
-    plain = render_descriptions({"get_weather": ToolSpec(WEATHER_SCHEMA.description, WEATHER_SCHEMA, get_weather)})
+    plain = render_descriptions(
+        {"get_weather": ToolSpec(WEATHER_SCHEMA.description, WEATHER_SCHEMA, get_weather)}
+    )
     typed = render_schema_prompt([WEATHER_SCHEMA])
     assert plain == "- get_weather: Look up the current weather for a place."
     assert WEATHER_SCHEMA.signature() in typed and "units?: enum[celsius|fahrenheit] (optional)" in typed
@@ -370,7 +407,12 @@ def test_a_function_becomes_a_tool_by_its_hints_defaults_and_docstring() -> None
     assert properties["colours"] == {"type": "array", "items": {"type": "string", "enum": ["red", "blue"]}}
     assert properties["window"]["required"] == ["low"]
     assert properties["tags"]["anyOf"][1] == {"type": "null"}
-    assert properties["kind"] == {"description": "What is booked.", "type": "string", "enum": ["table", "room"], "default": "table"}
+    assert properties["kind"] == {
+        "description": "What is booked.",
+        "type": "string",
+        "enum": ["table", "room"],
+        "default": "table",
+    }
     assert properties["note"] == {"type": ["string", "null"], "default": None}
     assert properties["price"] == {"type": "number", "default": 0.0}
     assert properties["anything"] == {"default": None}
@@ -378,7 +420,13 @@ def test_a_function_becomes_a_tool_by_its_hints_defaults_and_docstring() -> None
 
 def test_dataclasses_and_enumerations_are_built_before_the_call() -> None:
     spec = tool_from_function(book)
-    arguments = {"name": "Ada", "guests": 2.0, "where": {"street": "S", "zip": "1"}, "colours": ["red"], "window": {"low": 1}}
+    arguments = {
+        "name": "Ada",
+        "guests": 2.0,
+        "where": {"street": "S", "zip": "1"},
+        "colours": ["red"],
+        "window": {"low": 1},
+    }
     call, message = check_call(ToolCall("c1", "book", arguments), {"book": spec})
     assert message is None and call is not None and call.arguments is not None
     result = spec.handler(**call.arguments)
@@ -417,19 +465,21 @@ def test_the_lookup_tool_lists_its_keys_and_refuses_others() -> None:
 def test_weather_and_time_come_from_a_table_and_an_injected_clock() -> None:
     assert get_weather("Paris") == "18C and raining in Paris"
     assert get_weather("Boston, MA", "fahrenheit") == "63F and clear in Boston"
-    with pytest.raises(ValueError, match="no weather for 'Pariss'. Known: Paris"):
+    with pytest.raises(ValueError, match=r"no weather for 'Pariss'\. Known: Paris"):
         get_weather("Pariss")
     assert get_time(lambda: datetime(2024, 1, 2, 3, 4, tzinfo=UTC)) == {"now": "2024-01-02T03:04:00+00:00"}
 
 
 # --- public cases -------------------------------------------------------------------------------
-# Four calls of the leaderboard's own answers are labelled invalid, and are: a year "dontcare" where an integer is
-# declared, `true` where the string "True" is, null where a string is, and a call that leaves out five required lists.
-# All labels hold, none looks wrong.
+# Four calls of the leaderboard's own answers are labelled invalid, and are: a year "dontcare" where an
+# integer is declared, `true` where the string "True" is, null where a string is, and a call that leaves out
+# five required lists. All labels hold; none looks wrong.
 def test_every_call_of_the_function_calling_leaderboard_has_the_labelled_verdict() -> None:
     records = load("bfcl_calls")
     for case in records:
-        tools = Registry({case["name"]: ToolSpec(case["tool"]["description"], case["tool"]["parameters"], print)})
+        tools = Registry(
+            {case["name"]: ToolSpec(case["tool"]["description"], case["tool"]["parameters"], print)}
+        )
         message = validate_call(ToolCall("c1", wire_name(case["name"]), case["arguments"]), tools)
         assert (message is None) is case["valid"], (case["id"], message)
     assert len(records) >= 600
@@ -460,3 +510,24 @@ def test_arguments_that_providers_produced_satisfy_the_schemas_they_were_given()
         message = validate_call(ToolCall("c1", "t", case["arguments"]), {"t": spec})
         assert (message is None) is case["valid"], (case["id"], message)
     assert len(labelled) >= 59
+
+
+# --- calls that nobody parsed -------------------------------------------------------------------
+@pytest.mark.parametrize("name", [["act"], None, 7, {}])
+def test_a_name_that_is_no_string_is_unknown_and_no_exception(name: Any) -> None:
+    assert validate_call(ToolCall("c1", name, {}), tool({})) == f"unknown tool: {name!r}. Available: act"
+
+
+@pytest.mark.parametrize("arguments", [[], "x", 7, True])
+def test_arguments_that_are_no_object_are_invalid_and_no_exception(arguments: Any) -> None:
+    message = reason({"n": int}, arguments)
+    assert message is not None and message.startswith("arguments of act must be a JSON object, got ")
+
+
+def test_arguments_nested_deeper_than_the_stack_are_invalid_and_no_exception() -> None:
+    tree = {"type": "object", "properties": {"next": {"$ref": "#"}, "n": {"type": "integer"}}}
+    deep: Any = {}
+    for _ in range(5000):
+        deep = {"next": deep}
+    assert reason(tree, {"n": "x", "next": deep}) is not None
+    assert reason(tree, deep) is not None

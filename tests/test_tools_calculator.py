@@ -98,7 +98,7 @@ def test_everything_else_is_refused_with_a_sentence(expression: str, sentence: s
     if sentence == "1":
         assert safe_calculate(expression) == 1
         return
-    with pytest.raises(ValueError, match="^[^\n]+$") as raised:
+    with pytest.raises(ValueError, match=r"^[^\n]+$") as raised:
         safe_calculate(expression)
     assert type(raised.value) is ValueError and sentence in str(raised.value)
     assert len(str(raised.value)) < 250
@@ -113,7 +113,9 @@ def test_something_that_is_no_text_is_refused(expression: object) -> None:
 ATOMS = st.integers(0, 99).map(str) | st.sampled_from(["0.5", "1e3", ".25", "x", "sqrt(4)", "10**20"])
 EXPRESSIONS = st.recursive(
     ATOMS,
-    lambda inner: st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "**", "//"]), inner).map(lambda t: f"({''.join(t)})"),
+    lambda inner: st.tuples(inner, st.sampled_from(["+", "-", "*", "/", "**", "//"]), inner).map(
+        lambda t: f"({''.join(t)})"
+    ),
     max_leaves=12,
 )
 
@@ -128,7 +130,9 @@ def test_any_text_gives_a_finite_real_number_or_a_value_error(expression: str) -
         assert type(value) in (int, float) and math.isfinite(value)
 
 
-def combine(parts: tuple[tuple[str, Fraction | None], str, tuple[str, Fraction | None]]) -> tuple[str, Fraction | None]:
+def combine(
+    parts: tuple[tuple[str, Fraction | None], str, tuple[str, Fraction | None]],
+) -> tuple[str, Fraction | None]:
     (left_text, left), sign, (right_text, right) = parts
     text = f"({left_text}{sign}{right_text})"
     if left is None or right is None or (sign == "/" and right == 0):
@@ -151,8 +155,8 @@ def test_rational_arithmetic_agrees_with_fractions(pair: tuple[str, Fraction | N
         assert safe_calculate(text) == (expected.numerator if expected.denominator == 1 else float(expected))
 
 
-# The records' `annotated` results were written by people and models and are sometimes wrong (`agrees` false: 35*(1/2)
-# is not 17.0); the right ones are `exact`, a fraction, and the calculator gives exactly that.
+# The records' `annotated` results were written by people and models and are sometimes wrong (`agrees` false:
+# 35*(1/2) is not 17.0); the right ones are `exact`, a fraction, and the calculator gives exactly that.
 def test_every_sum_from_grade_school_math_has_its_exact_value_and_everything_else_is_refused() -> None:
     records = load("gsm8k_expr")
     for case in records:

@@ -7,12 +7,12 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from cases import load
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from agentkit.tools import Problem, SchemaError, ToolSpec, compile_schema
-from cases import load
 
 
 def accepts(schema: Any, value: Any) -> bool:
@@ -90,7 +90,7 @@ leaf_schemas = st.booleans() | optional(
 schemas = st.recursive(leaf_schemas, compound, max_leaves=6)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(schema=schemas, value=values)
 def test_any_schema_and_any_value_get_the_verdict_of_the_reference_validator(schema: Any, value: Any) -> None:
     assert accepts(schema, value) == Draft202012Validator(schema).is_valid(value)
@@ -120,14 +120,16 @@ def test_a_schema_that_refers_to_itself_agrees_with_the_reference_validator(valu
     assert accepts(TREE, value) == Draft202012Validator(TREE).is_valid(value)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(value=st.decimals(-1000, 1000, places=4), step=st.decimals("0.0001", 10, places=4).filter(bool))
 def test_multiple_of_is_decided_on_the_decimal_digits(value: Any, step: Any) -> None:
     expected = Fraction(str(value)) % Fraction(str(step)) == 0
     assert accepts({"multipleOf": float(step)}, float(value)) == expected
 
 
-@pytest.mark.parametrize(("value", "step"), [(0.3, 0.1), (0.0075, 0.0001), (19.99, 0.01), (1e308, 0.5), (4, 0.1)])
+@pytest.mark.parametrize(
+    ("value", "step"), [(0.3, 0.1), (0.0075, 0.0001), (19.99, 0.01), (1e308, 0.5), (4, 0.1)]
+)
 def test_a_decimal_multiple_is_one_although_binary_floats_disagree(value: float, step: float) -> None:
     assert accepts({"multipleOf": step}, value)
 
@@ -181,7 +183,14 @@ def test_a_whole_float_passes_as_an_integer_and_is_normalised_wherever_an_intege
             "$defs": {"box": {"properties": {"n": {"type": "integer"}, "box": {"$ref": "#/$defs/box"}}}},
         }
     )
-    value = {"n": 1.0, "x": 1.0, "list": ["a", 2.0, None], "either": 3.0, "deep": {"box": {"n": 4.0}}, "more": 5.0}
+    value = {
+        "n": 1.0,
+        "x": 1.0,
+        "list": ["a", 2.0, None],
+        "either": 3.0,
+        "deep": {"box": {"n": 4.0}},
+        "more": 5.0,
+    }
     assert schema.problem(value) is None
     fixed = schema.normalise(value)
     assert repr(fixed) == repr(
@@ -235,7 +244,9 @@ def test_patterns_follow_ecma_262_and_not_python(pattern: str, value: str, match
     assert accepts({"pattern": pattern}, value) is matches
 
 
-@pytest.mark.parametrize("pattern", ["(", "[a", "a{2,1}", r"\Z", r"\a", r"\p{Klingon}", "*a", r"\p{Script=Greek}"])
+@pytest.mark.parametrize(
+    "pattern", ["(", "[a", "a{2,1}", r"\Z", r"\a", r"\p{Klingon}", "*a", r"\p{Script=Greek}"]
+)
 def test_a_pattern_that_does_not_compile_is_refused_by_name(pattern: str) -> None:
     with pytest.raises(SchemaError, match="#/properties/code: pattern"):
         compile_schema({"properties": {"code": {"pattern": pattern}}})
@@ -243,7 +254,8 @@ def test_a_pattern_that_does_not_compile_is_refused_by_name(pattern: str) -> Non
 
 # --- what is refused at registration ------------------------------------------------------------
 UNSUPPORTED = [
-    "patternProperties", "dependentRequired", "dependentSchemas", "dependencies", "if", "then", "else", "contains",
+    "patternProperties", "dependentRequired", "dependentSchemas", "dependencies", "if", "then", "else",
+    "contains",
     "minContains", "maxContains", "propertyNames", "unevaluatedProperties", "unevaluatedItems", "$dynamicRef",
     "$anchor", "additionalItems", "nullable", "minimun", "divisibleBy",
 ]  # fmt: skip
@@ -261,8 +273,10 @@ def test_a_keyword_that_would_be_ignored_is_refused_by_name_wherever_it_stands(k
 
 def test_annotations_and_extensions_are_accepted_and_constrain_nothing() -> None:
     notes = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.org/a", "title": "t",
-        "description": "d", "default": 1, "examples": [1], "$comment": "c", "deprecated": True, "readOnly": True,
+        "$schema": "https://json-schema.org/draft/2020-12/schema", "$id": "https://example.org/a",
+        "title": "t",
+        "description": "d", "default": 1, "examples": [1], "$comment": "c", "deprecated": True,
+        "readOnly": True,
         "writeOnly": True, "format": "email", "x-order": 3,
     }  # fmt: skip
     assert accepts(notes, "not an address")
@@ -305,7 +319,13 @@ def test_a_schema_that_cannot_be_enforced_is_refused_with_its_place(schema: Any,
 
 def test_references_are_pointers_with_escapes() -> None:
     defs = {"a/b": {"type": "integer"}, "c~d": {"type": "string"}, "e%f": {"type": "null"}}
-    part = {"properties": {"x": {"$ref": "#/$defs/a~1b"}, "y": {"$ref": "#/$defs/c~0d"}, "z": {"$ref": "#/$defs/e%25f"}}}
+    part = {
+        "properties": {
+            "x": {"$ref": "#/$defs/a~1b"},
+            "y": {"$ref": "#/$defs/c~0d"},
+            "z": {"$ref": "#/$defs/e%25f"},
+        }
+    }
     schema = {**part, "$defs": defs, "prefixItems": [{"$ref": "#/properties/x"}]}
     assert accepts(schema, {"x": 1, "y": "s", "z": None})
     assert not accepts(schema, {"y": 1})

@@ -105,12 +105,18 @@ def test_what_the_helpers_build_satisfies_the_official_openai_types() -> None:
         ('{"a": -Infinity}', "arguments were not valid JSON: -Infinity is not JSON"),
         ('{"a": 1e999}', "arguments were not valid JSON: the number '1e999' is too large"),
         ('{"a": 1, "a": 2}', "arguments were not valid JSON: the key 'a' occurs twice in one object"),
-        ('{"x": {"a": 1, "b": 2, "a": 1}}', "arguments were not valid JSON: the key 'a' occurs twice in one object"),
+        (
+            '{"x": {"a": 1, "b": 2, "a": 1}}',
+            "arguments were not valid JSON: the key 'a' occurs twice in one object",
+        ),
         ("[" * 100_000, "arguments were not valid JSON: nested more than 100 levels deep"),
         ("[" * 101 + "]" * 101, "arguments were not valid JSON: nested more than 100 levels deep"),
         ('{"a": ' + "9" * 5000 + "}", "arguments were not valid JSON: a number has too many digits"),
         ("{} {}", "arguments were not valid JSON: extra text at character 2"),
-        ("{'a': 1}", "arguments were not valid JSON: Expecting property name enclosed in double quotes at character 1"),
+        (
+            "{'a': 1}",
+            "arguments were not valid JSON: Expecting property name enclosed in double quotes at character 1",
+        ),
         (" ", "arguments were not valid JSON: Expecting value at character 1"),
         ("pay now", "arguments were not valid JSON: Expecting value at character 0"),
         ("\ufeff{}", "arguments were not valid JSON: Expecting value at character 0"),
@@ -126,7 +132,9 @@ def test_arguments_that_cannot_be_read_give_a_call_with_a_problem(arguments: Any
 
 
 @pytest.mark.parametrize("arguments", ["", "null", None, " null\n", "{}", {}])
-def test_no_arguments_are_fine_for_a_tool_that_takes_none_and_invalid_for_one_that_takes_some(arguments: Any) -> None:
+def test_no_arguments_are_fine_for_a_tool_that_takes_none_and_invalid_for_one_that_takes_some(
+    arguments: Any,
+) -> None:
     call = parsed(arguments)
     assert (call.arguments, call.problem) == ({}, None)
     assert validate_call(call, {"pay": ToolSpec("Pays.", {}, print)}) is None
@@ -161,7 +169,7 @@ def test_arguments_that_arrive_parsed_are_copied() -> None:
 
 
 # --- the public parsing suite, as arguments text --------------------------------------------------
-# The suite accepts three texts with a key that occurs twice, and this book refuses them: whichever value a parser
+# The suite accepts texts with a key that occurs twice, and this book refuses them: whichever value a parser
 # keeps, the one that was judged and the one that is used need not be the same.
 def test_every_text_of_the_public_json_suite_is_read_or_refused_as_it_should_be() -> None:
     records = load("json_parsing")
@@ -172,7 +180,9 @@ def test_every_text_of_the_public_json_suite_is_read_or_refused_as_it_should_be(
             twice = "duplicated" in case["name"]
             value = json.loads(case["text"])
             assert (call.arguments == value) is (isinstance(value, dict) and not twice), case["name"]
-            assert (call.problem is None) is (value is None or (isinstance(value, dict) and not twice)), case["name"]
+            assert (call.problem is None) is (value is None or (isinstance(value, dict) and not twice)), case[
+                "name"
+            ]
             seen["twice" if twice else "accept"] += 1
         elif case["expect"] == "reject" and case["text"] != "":  # no text at all means: no arguments
             assert call.problem is not None and call.arguments is None, case["name"]
@@ -223,7 +233,10 @@ def test_depth_is_counted_in_containers_and_not_in_brackets() -> None:
         (entry("{}", name=7), "the name of the tool must be a string, got integer"),
         (entry("{}", name=None), "the name of the tool must be a string, got null"),
         (entry("{}", name=""), "the name of the tool is empty"),
-        ({"id": "c1", "type": "function", "function": {"arguments": "{}"}}, "the name of the tool must be a string, got null"),
+        (
+            {"id": "c1", "type": "function", "function": {"arguments": "{}"}},
+            "the name of the tool must be a string, got null",
+        ),
     ],
 )
 def test_an_entry_that_is_no_call_becomes_a_call_with_a_problem(item: Any, problem: str) -> None:
@@ -240,7 +253,9 @@ def test_tool_calls_that_are_no_list_are_one_broken_call(calls: Any) -> None:
     assert len(found) == 1 and found[0].problem is not None
 
 
-@pytest.mark.parametrize("message", [None, 7, "hi", [], {}, {"tool_calls": None}, {"tool_calls": []}, answer_message("x")])
+@pytest.mark.parametrize(
+    "message", [None, 7, "hi", [], {}, {"tool_calls": None}, {"tool_calls": []}, answer_message("x")]
+)
 def test_a_message_without_calls_proposes_nothing(message: Any) -> None:
     assert parse_tool_calls(message) == []
 
@@ -248,7 +263,9 @@ def test_a_message_without_calls_proposes_nothing(message: Any) -> None:
 def test_a_name_with_spaces_stays_as_it_is_and_is_unknown() -> None:
     call = parse_tool_calls(proposing(entry("{}", name=" pay ")))[0]
     assert call.name == " pay "
-    assert validate_call(call, {"pay": ToolSpec("Pays.", {}, print)}) == "unknown tool: ' pay '. Available: pay"
+    assert (
+        validate_call(call, {"pay": ToolSpec("Pays.", {}, print)}) == "unknown tool: ' pay '. Available: pay"
+    )
 
 
 @pytest.mark.parametrize(
@@ -282,7 +299,13 @@ def test_ids_are_made_unique_once_and_the_same_way_every_time(given_ids: list[An
         ({"role": "assistant"}, ""),
         ({"content": "no role"}, "no role"),
         ({"role": "assistant", "content": "x", "tool_calls": []}, "x"),
-        ({"role": "assistant", "content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": "b"}, 7]}, "ab"),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "text", "text": "a"}, {"type": "image"}, {"text": "b"}, 7],
+            },
+            "ab",
+        ),
     ],
 )
 def test_an_answer_enters_the_transcript_as_a_string(message: Any, content: str) -> None:
@@ -292,10 +315,13 @@ def test_an_answer_enters_the_transcript_as_a_string(message: Any, content: str)
 
 @pytest.mark.parametrize(
     "reply",
-    [None, 7, "hi", [], {}, {"error": "x"}, {"role": "user", "content": "hi"}, {"role": "assistant", "content": 5},
+    [None, 7, "hi", [], {}, {"error": "x"}, {"role": "user", "content": "hi"},
+     {"role": "assistant", "content": 5},
      {"role": "tool", "content": "x"}, Reply("hi"), Reply({"role": "assistant", "content": "x"}, 7)],  # type: ignore[arg-type]
 )  # fmt: skip
-def test_something_that_is_no_reply_is_malformed_and_leaves_a_message_that_can_be_replayed(reply: Any) -> None:
+def test_something_that_is_no_reply_is_malformed_and_leaves_a_message_that_can_be_replayed(
+    reply: Any,
+) -> None:
     normal, calls = normalise_reply(reply)
     assert normal.stop_reason == "malformed" and calls == []
     OPENAI_MESSAGE.validate_python(normal.message)
@@ -313,19 +339,50 @@ def test_reply_keeps_stop_reason_and_usage_outside_the_message() -> None:
 
 
 garbage = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.binary(max_size=3) | st.just({1}),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["id", "type", "function", "name", "arguments", "role", "content", "text", "x"]), inner),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=8)
+    | st.binary(max_size=3)
+    | st.just({1}),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["id", "type", "function", "name", "arguments", "role", "content", "text", "x"]),
+            inner,
+        )
+    ),
     max_leaves=10,
 )
-functions = st.fixed_dictionaries({}, optional={"name": garbage | st.just("pay"), "arguments": garbage | st.sampled_from(["{}", '{"a":1}', "NaN"])})
-call_entries = st.fixed_dictionaries({}, optional={"id": garbage | st.sampled_from(["a", "b", ""]), "type": garbage, "function": functions | garbage, "x": garbage})
+functions = st.fixed_dictionaries(
+    {},
+    optional={
+        "name": garbage | st.just("pay"),
+        "arguments": garbage | st.sampled_from(["{}", '{"a":1}', "NaN"]),
+    },
+)
+call_entries = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": garbage | st.sampled_from(["a", "b", ""]),
+        "type": garbage,
+        "function": functions | garbage,
+        "x": garbage,
+    },
+)
 messages = st.fixed_dictionaries(
-    {}, optional={"role": st.just("assistant") | garbage, "content": garbage, "tool_calls": st.lists(call_entries | garbage, max_size=4) | garbage, "x": garbage}
+    {},
+    optional={
+        "role": st.just("assistant") | garbage,
+        "content": garbage,
+        "tool_calls": st.lists(call_entries | garbage, max_size=4) | garbage,
+        "x": garbage,
+    },
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=200)
 @given(messages | garbage)
 def test_whatever_a_model_returns_leaves_a_message_that_the_official_types_accept(message: Any) -> None:
     reply, calls = normalise_reply(message)
@@ -333,7 +390,9 @@ def test_whatever_a_model_returns_leaves_a_message_that_the_official_types_accep
     OPENAI_MESSAGE.validate_python(reply.message)
     ids = [call.call_id for call in calls]
     assert len(set(ids)) == len(ids) and all(ids)
-    assert [call.call_id for call in parse_tool_calls(message)] == (ids if reply.stop_reason != "malformed" else ids or [c.call_id for c in parse_tool_calls(message)])
+    assert [call.call_id for call in parse_tool_calls(message)] == (
+        ids if reply.stop_reason != "malformed" else ids or [c.call_id for c in parse_tool_calls(message)]
+    )
     again, calls_again = normalise_reply(reply.message)
     assert again.message == reply.message
     assert [(c.call_id, c.name, c.arguments, c.problem is None) for c in calls_again] == [
@@ -358,7 +417,9 @@ def test_a_script_plays_its_turns_and_reacts_to_what_it_reads() -> None:
     first, second, retry = (tool_call_message("c", name, {}) for name in ("first", "second", "retry"))
     model = ScriptedModel([first, second, answer_message("done")], {"denied": retry})
     assert converse(model, ["ok", "denied", "ok"]) == [first, second, retry, answer_message("done")]
-    assert converse(model, ["ok", "denied", "ok"]) == [first, second, retry, answer_message("done")], "no hidden state"
+    assert converse(model, ["ok", "denied", "ok"]) == [first, second, retry, answer_message("done")], (
+        "no hidden state"
+    )
     assert converse(ScriptedModel([]), []) == [answer_message("I have nothing further to add.")]
 
 
@@ -439,28 +500,32 @@ def results(*ids: str) -> dict[str, Any]:
     return {"role": "user", "content": [result(each) for each in ids]}
 
 
+UNANSWERED = "400 — messages.2: tool_use ids were found without tool_result blocks immediately after:"
 TEXT_ONLY = [EIFFEL[0], {"role": "assistant", "content": "I'll look up the weather in Paris."}, EIFFEL[2]]
 
 
 @pytest.mark.parametrize(
     ("messages", "problems"),
     [
-        (TEXT_ONLY, ["400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"]),
+        (TEXT_ONLY,
+         ["400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"]),
         ([*PARALLEL, results("toolu_01A", "toolu_01B")],
-         ["400 — messages.2: tool_use ids were found without tool_result blocks immediately after: toolu_01C"]),
+         [f"{UNANSWERED} toolu_01C"]),
         ([*PARALLEL, results("toolu_01A"), results("toolu_01B"), results("toolu_01C")],
-         ["accepted, but the results of one turn are split over messages 2, 3, 4: expect 3 requests instead of 1"]),
+         ["accepted, but the results of one turn are split over messages 2, 3, 4: "
+          "expect 3 requests instead of 1"]),
         ([*PARALLEL, results("toolu_01A", "toolu_01B", "toolu_01C")], []),
         ([*PARALLEL, results("toolu_01A", "toolu_01B", "toolu_01C", "toolu_01D")],
          ["400 — messages.2: unexpected tool_use_id found in tool_result blocks: toolu_01D"]),
-        (PARALLEL, ["400 — messages.2: tool_use ids were found without tool_result blocks immediately after: "
-                    "toolu_01A, toolu_01B, toolu_01C"]),
+        (PARALLEL, [f"{UNANSWERED} toolu_01A, toolu_01B, toolu_01C"]),
         ([EIFFEL[0], {"role": "assistant", "content": ""}, EIFFEL[0]],
-         ["400 — messages.1: all messages must have non-empty content except for the last one of the assistant"]),
+         ["400 — messages.1: all messages must have non-empty content "
+          "except for the last one of the assistant"]),
         ([], ["400 — messages: at least one message is required"]),
         ([{"role": "robot", "content": "x"}],
          ["400 — messages.0.role: must be one of system, developer, user, assistant, tool, got 'robot'"]),
-        (["hi"], ["400 — messages.0.role: must be one of system, developer, user, assistant, tool, got None"]),
+        (["hi"],
+         ["400 — messages.0.role: must be one of system, developer, user, assistant, tool, got None"]),
     ],
 )  # fmt: skip
 def test_a_corrupted_array_is_answered_as_the_provider_answers_it(messages: Any, problems: list[str]) -> None:
@@ -476,10 +541,22 @@ CALL = tool_call_message("c1", "pay", {})
         ([CALL], "did not have response messages: c1"),
         ([CALL, answer_message("x")], "did not have response messages: c1"),
         ([CALL, tool_message("c2", True, "result", 1)], "'c2' is none"),
-        ([answer_message("x"), tool_message("c1", True, "result", 1)], "must be a response to a preceding message"),
-        ([CALL, tool_message("c1", True, "result", 1), tool_message("c1", True, "result", 1)], "'c1' is none"),
-        ([proposing(entry("{}"), entry("{}")), tool_message("c1", True, "result", 1)], "ids must be unique; repeated: c1"),
-        ([CALL, tool_message("c1", True, "result", 1), {"role": "assistant", "content": None}], "expected a string, got null"),
+        (
+            [answer_message("x"), tool_message("c1", True, "result", 1)],
+            "must be a response to a preceding message",
+        ),
+        (
+            [CALL, tool_message("c1", True, "result", 1), tool_message("c1", True, "result", 1)],
+            "'c1' is none",
+        ),
+        (
+            [proposing(entry("{}"), entry("{}")), tool_message("c1", True, "result", 1)],
+            "ids must be unique; repeated: c1",
+        ),
+        (
+            [CALL, tool_message("c1", True, "result", 1), {"role": "assistant", "content": None}],
+            "expected a string, got null",
+        ),
     ],
 )
 def test_an_openai_array_with_loose_ends_is_rejected(messages: Any, word: str) -> None:
@@ -505,11 +582,16 @@ def turns(draw: st.DrawFn) -> list[dict[str, Any]]:
         return [answer_message(draw(st.text(max_size=12)))]
     message = tool_call_message("c0", draw(words), draw(plain_objects), draw(st.none() | words))
     for number in range(1, count):
-        message["tool_calls"] += tool_call_message(f"c{number}", draw(words), draw(plain_objects))["tool_calls"]
+        message["tool_calls"] += tool_call_message(f"c{number}", draw(words), draw(plain_objects))[
+            "tool_calls"
+        ]
     if draw(st.booleans()):
         message["tool_calls"][0]["function"]["arguments"] = draw(st.sampled_from(["{broken", "[1]", "NaN"]))
     kinds = st.sampled_from([(True, "result"), (False, "error"), (False, "denied")])
-    return [message, *(tool_message(f"c{number}", *draw(kinds), draw(json_values)) for number in range(count))]
+    return [
+        message,
+        *(tool_message(f"c{number}", *draw(kinds), draw(json_values)) for number in range(count)),
+    ]
 
 
 transcripts = st.tuples(
@@ -518,7 +600,7 @@ transcripts = st.tuples(
 ).map(lambda pair: [*pair[0], *(message for turn in pair[1] for message in turn)])
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(transcripts)
 def test_a_transcript_survives_the_way_to_anthropic_and_back(transcript: list[dict[str, Any]]) -> None:
     converted = to_anthropic(transcript)
@@ -560,7 +642,16 @@ def test_blocks_that_this_form_has_no_place_for_are_kept_and_replayed() -> None:
 
 
 def test_a_flag_on_a_foreign_result_is_kept() -> None:
-    messages = [*EIFFEL[:2], {"role": "user", "content": [result("toolu_01A", is_error=True, cache_control={"type": "ephemeral"}), {"type": "text", "text": "Go on."}]}]
+    messages = [
+        *EIFFEL[:2],
+        {
+            "role": "user",
+            "content": [
+                result("toolu_01A", is_error=True, cache_control={"type": "ephemeral"}),
+                {"type": "text", "text": "Go on."},
+            ],
+        },
+    ]
     assert to_anthropic(from_anthropic(messages))["messages"] == messages
     quiet = [*EIFFEL[:2], {"role": "user", "content": [result("toolu_01A", is_error=False)]}]
     assert to_anthropic(from_anthropic(quiet))["messages"] == quiet
@@ -575,21 +666,37 @@ def test_a_system_message_in_the_middle_has_no_place_at_anthropic() -> None:
 
 @pytest.mark.parametrize(
     ("finish", "stop"),
-    [("stop", "end_turn"), ("tool_calls", "tool_use"), ("function_call", "tool_use"), ("length", "max_tokens"),
-     ("content_filter", "refusal"), ("", None), (None, None), ("eos", "eos"), (7, "malformed")],
+    [("stop", "end_turn"), ("tool_calls", "tool_use"), ("function_call", "tool_use"),
+     ("length", "max_tokens"), ("content_filter", "refusal"), ("", None), (None, None), ("eos", "eos"),
+     (7, "malformed")],
 )  # fmt: skip
 def test_openai_finish_reasons_are_told_in_one_vocabulary(finish: Any, stop: str | None) -> None:
-    assert reply_from_openai({"choices": [{"finish_reason": finish, "message": answer_message("x")}]}).stop_reason == stop
+    assert (
+        reply_from_openai(
+            {"choices": [{"finish_reason": finish, "message": answer_message("x")}]}
+        ).stop_reason
+        == stop
+    )
 
 
-@pytest.mark.parametrize("stop", ["end_turn", "tool_use", "max_tokens", "refusal", "pause_turn", "stop_sequence"])
+@pytest.mark.parametrize(
+    "stop", ["end_turn", "tool_use", "max_tokens", "refusal", "pause_turn", "stop_sequence"]
+)
 def test_anthropic_stop_reasons_keep_their_names(stop: str) -> None:
     assert reply_from_anthropic({"content": [], "stop_reason": stop}).stop_reason == stop
-    assert reply_from_anthropic({"content": [], "stop_reason": "model_context_window_exceeded"}).stop_reason == "max_tokens"
+    assert (
+        reply_from_anthropic({"content": [], "stop_reason": "model_context_window_exceeded"}).stop_reason
+        == "max_tokens"
+    )
 
 
-@pytest.mark.parametrize("body", [None, 7, "oops", [], {}, {"error": {"message": "x"}}, {"choices": []}, {"choices": [None]},
-                                  {"choices": [{"message": "x"}]}, {"content": "x"}, {"content": None}])  # fmt: skip
+NO_MESSAGE = [
+    None, 7, "oops", [], {}, {"error": {"message": "x"}}, {"choices": []}, {"choices": [None]},
+    {"choices": [{"message": "x"}]}, {"content": "x"}, {"content": None},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("body", NO_MESSAGE)
 def test_a_body_without_a_message_is_malformed(body: Any) -> None:
     for reply in (reply_from_openai(body), reply_from_anthropic(body)):
         assert reply.stop_reason == "malformed"
@@ -597,7 +704,11 @@ def test_a_body_without_a_message_is_malformed(body: Any) -> None:
 
 
 def test_a_refusal_of_openai_is_a_refusal_and_a_legacy_call_is_a_call() -> None:
-    refused = {"choices": [{"finish_reason": "stop", "message": {"role": "assistant", "content": None, "refusal": "No."}}]}
+    refused = {
+        "choices": [
+            {"finish_reason": "stop", "message": {"role": "assistant", "content": None, "refusal": "No."}}
+        ]
+    }
     assert reply_from_openai(refused).stop_reason == "refusal"
     message = {"role": "assistant", "content": None, "function_call": {"name": "pay", "arguments": "{}"}}
     legacy = reply_from_openai({"choices": [{"finish_reason": "function_call", "message": message}]})
@@ -605,11 +716,17 @@ def test_a_refusal_of_openai_is_a_refusal_and_a_legacy_call_is_a_call() -> None:
 
 
 def test_cached_tokens_are_part_of_the_prompt_with_both_providers() -> None:
-    openai_body = {"choices": [{"message": answer_message("x")}],
-                   "usage": {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 80}}}  # fmt: skip
-    anthropic_body = {"content": [], "usage": {"input_tokens": 15, "cache_read_input_tokens": 80,
-                                               "cache_creation_input_tokens": 5, "output_tokens": 5}}  # fmt: skip
-    assert reply_from_openai(openai_body).usage == reply_from_anthropic(anthropic_body).usage == Usage(100, 5, 80)
+    counted = {"prompt_tokens": 100, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 80}}
+    apart = {
+        "input_tokens": 15,
+        "cache_read_input_tokens": 80,
+        "cache_creation_input_tokens": 5,
+        "output_tokens": 5,
+    }
+    openai_body = {"choices": [{"message": answer_message("x")}], "usage": counted}
+    anthropic_body = {"content": [], "usage": apart}
+    assert reply_from_openai(openai_body).usage == Usage(100, 5, 80)
+    assert reply_from_anthropic(anthropic_body).usage == Usage(100, 5, 80)
     assert reply_from_openai({**openai_body, "usage": {"prompt_tokens": "many"}}).usage == Usage()
 
 
@@ -630,7 +747,10 @@ def test_recorded_openai_replies_give_the_expected_text_calls_and_stop() -> None
         assert (normal.message["content"] or "") == (expected["text"] or "")
         stop = {"stop": "end_turn", "tool_calls": "tool_use", "": None}[expected["stop"]]
         assert normal.stop_reason == stop
-        assert normal.usage is not None and normal.usage.prompt_tokens == case["response"]["usage"]["prompt_tokens"]
+        assert (
+            normal.usage is not None
+            and normal.usage.prompt_tokens == case["response"]["usage"]["prompt_tokens"]
+        )
         OPENAI_MESSAGE.validate_python(to_openai([normal.message])[0])
     assert len(records) >= 110
 
