@@ -1,6 +1,6 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 07bf31ac9148, body f94a204a25f8
-"""Tools and their contracts."""
+# bookkit: cells f03cd255caeb, body 51f52405adaf
+"""Tools."""
 
 from __future__ import annotations
 
@@ -178,7 +178,7 @@ __all__ = [
 ]
 
 
-# %% chapters/02-tools.md § Tools and their contracts
+# %% chapters/02-tools.md § Tools
 
 JSON = Any
 Check = Callable[[JSON], "Problem | None"]
@@ -486,31 +486,17 @@ def build_items(compiler: Compiler, schema: dict[str, JSON], where: str) -> Chec
 
 # %% chapters/02-tools.md § What cannot be enforced is refused
 
-CONSTRAINTS = frozenset(
-    {"type", "enum", "const", "multipleOf", "pattern", "uniqueItems", "properties", "required"}
-    | {"additionalProperties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "not", "$ref"}
-    | LIMITS.keys()
-    | SIZES.keys()
-)
-ANNOTATIONS = frozenset(
-    {
-        "title",
-        "description",
-        "default",
-        "examples",
-        "deprecated",
-        "readOnly",
-        "writeOnly",
-        "format",
-        "$comment",
-    }
-    | {"$schema", "$id", "$defs", "definitions", "contentEncoding", "contentMediaType", "contentSchema"}
-    | {"discriminator", "example"}
-)
-ADVICE = {
-    "nullable": 'write "type": [..., "null"]',
-    "dependencies": "check it in the handler or the gate",
-}
+CONSTRAINTS = frozenset({
+    "type", "enum", "const", "multipleOf", "pattern", "uniqueItems", "properties", "required",
+    "additionalProperties", "items", "prefixItems", "allOf", "anyOf", "oneOf", "not", "$ref",
+    *LIMITS, *SIZES,
+})  # fmt: skip
+ANNOTATIONS = frozenset({
+    "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
+    "format", "discriminator", "$schema", "$id", "$defs", "definitions", "$comment",
+    "contentEncoding", "contentMediaType", "contentSchema",
+})  # fmt: skip
+ADVICE = {"nullable": 'write "type": [..., "null"]'}
 
 
 def refuse_unknown(schema: dict[str, JSON], where: str) -> None:
@@ -1101,7 +1087,7 @@ class Contract:
 
     parameters: dict[str, JSON]
     schema: Schema = field(repr=False)
-    members: dict[str, Check] = field(repr=False)
+    members: dict[str, Schema] = field(repr=False)
     declared: frozenset[str] | None
 
     def problem(self, arguments: JSON) -> Problem | None:
@@ -1120,10 +1106,11 @@ class Contract:
         return Problem((str(name),), "unknown", f"Expected: {', '.join(names)}" if names else "It takes none")
 
     def first(self, arguments: dict[str, JSON], found: Problem) -> Problem:
-        """Of one problem for each argument, the first by rank, then as declared."""
+        """Of `found` and one problem for each argument, the first by rank, then as declared."""
         problems = [found] if not found.path else []
         for name, member in self.members.items():
-            if name in arguments and (problem := member(arguments[name])):
+            problem = member.problem(arguments[name]) if name in arguments else None
+            if problem is not None:
                 problems.append(problem.inside(name))
         return min([*problems, found], key=rank)
 
@@ -1135,7 +1122,7 @@ def compile_contract(parameters: dict[str, JSON]) -> Contract:
         raise SchemaError(f"the arguments of a tool are an object, not {show(document['type'])}")
     schema, compiler = compile_schema(document), Compiler(document)
     members = {
-        name: compiler.check(part, f"#/properties/{name}")
+        name: Schema(part, compiler.check(part, f"#/properties/{name}"), None)
         for name, part in document.get("properties", {}).items()
     }
     return Contract(document, schema, members, declared_names(compiler, document))
@@ -1535,16 +1522,16 @@ def own_name(tools: Mapping[str, ToolSpec], name: str) -> str | None:
     return next((own for own in tools if wire_name(own) == name), None)
 
 
-def plain_name(name: str) -> str:
+def plain_name(name: Any) -> str:
     """An invented name as a message may repeat it: quoted when it is not a plain word."""
-    return name if re.fullmatch(r"[\w.-]{1,64}", name) else show(name)
+    return name if isinstance(name, str) and re.fullmatch(r"[\w.-]{1,64}", name) else show(name)
 
 
 def check_call(call: ToolCall, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall | None, str | None]:
     """Validate a proposal: `(call, None)` with its own name and normalised arguments, or `(None, reason)`."""
     if call.problem is not None or call.arguments is None:
         return None, call.problem or "arguments were not valid JSON"
-    name = own_name(tools, call.name)
+    name = own_name(tools, call.name) if isinstance(call.name, str) else None
     if name is None:
         return None, f"unknown tool: {plain_name(call.name)}. Available: {', '.join(tools) or 'none'}"
     contract = tools[name].contract

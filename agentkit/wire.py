@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells ad475c76960d, body 29d17c6794be
+# bookkit: cells 67c2d1465856, body 07cca08ea1d0
 """The wire."""
 
 from __future__ import annotations
@@ -564,16 +564,8 @@ def reply_from_openai(response: Any) -> Reply:
     calls = message.get("tool_calls") or legacy_call(message)
     if message.get("refusal") and not calls:
         reason = "refusal"
-    kept = {
-        key: value
-        for key, value in message.items()
-        if key not in DROPPED_KEYS and value not in (None, "", [])
-    }
-    body = {
-        "role": "assistant",
-        "content": message.get("content"),
-        **({"tool_calls": calls} if calls else {}),
-    }
+    body = {"role": "assistant", "content": message.get("content")} | ({"tool_calls": calls} if calls else {})
+    kept = {key: value for key, value in message.items() if key not in DROPPED_KEYS and value}
     return Reply({**body, **kept}, reason, usage_from_openai(response.get("usage")))
 
 
