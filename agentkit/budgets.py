@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/06-budgets.md. Edit the chapter, not this file.
-# bookkit: cells 9ad6f447d485, body a23e3c70cc1c
+# bookkit: cells d88a75a1139f, body 25f310b664bd
 """Budgets and endings."""
 
 from __future__ import annotations
@@ -126,8 +126,8 @@ class Ending:
     action: str
 
 
-_SCOPE = "partial work; the task was under-scoped"
-_SHAPED = "none: shaped like success, and is not"
+_SCOPE = "partial work: under-scoped"
+_SHAPED = "none: only looks like success"
 
 ENDINGS: Mapping[Stop, Ending] = {
     stop: Ending(rank, decided_by, trust, action)
