@@ -1,4 +1,5 @@
 """A small, honest agent kernel, built chapter by chapter in *The Agent Loop*.
 
-Import the modules: ``from agentkit.loop import run_agent``.  Each is generated from the chapter of the same name.
+Import the modules, as in ``from agentkit.loop import run_agent``.  Each is generated from the chapter of the
+same name.
 """
