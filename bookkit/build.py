@@ -77,14 +77,14 @@ def notebooks(
     """Rewrite and execute the notebooks of `chapters` with the modules as they are; return the titles
     changed.
     """
-    standings = _unrefused(book, chapters, tangle.Plan((), {}, ()))
+    standings = _unrefused(book, chapters, tangle.Plan({}, {}, ()))
     report = _notebooks(book, standings, Report(), show, force=force, jobs=jobs)
     return [*report.rewritten, *report.executed]
 
 
 def behind(book: Book, chapters: Sequence[Chapter], *, force: bool = False) -> list[str]:
     """What `notebooks` would change, each with the reason."""
-    standings = _unrefused(book, chapters, tangle.Plan((), {}, ()))
+    standings = _unrefused(book, chapters, tangle.Plan({}, {}, ()))
     stale = [standing for standing in standings if force or standing.state is not State.FRESH]
     return [
         f"{_notebook_name(standing)} ({'; '.join(standing.reasons) or 'asked for'})" for standing in stale
@@ -100,7 +100,7 @@ def _unrefused(book: Book, chapters: Sequence[Chapter], plan: tangle.Plan) -> li
     hand.
     """
     sources = Sources(book, plan.changed)
-    standings = [stand(chapter, sources) for chapter in chapters]
+    standings = [stand(chapter, sources, plan.texts.get(chapter.path)) for chapter in chapters]
     raise_all([refusal(standing) for standing in standings if standing.state.is_refused])
     return standings
 
@@ -158,9 +158,9 @@ def execute_standings(
     return [outcome.standing.chapter.title for outcome in done]
 
 
-def stand(chapter: Chapter, sources: Sources) -> Standing:
-    """How the chapter and its notebook agree, given the modules on disk and those about to be written."""
-    chapter_text = text.read(chapter.path)
+def stand(chapter: Chapter, sources: Sources, read: text.Text | None = None) -> Standing:
+    """How a chapter (`read` already, or not) and its notebook agree, given the modules `sources` knows."""
+    chapter_text = read or text.read(chapter.path)
     return notebook.examine(chapter, chapter_text, sources.parts(chapter, chapter_text))
 
 

@@ -104,7 +104,7 @@ class Sources:
         except (SyntaxError, ValueError) as error:
             line = getattr(error, "lineno", None)
             raise BookError(f"cannot be read as Python: {error}", path=self._name(path), line=line) from error
-        data = tuple(_files_beside(tree, path.parent))
+        data = tuple(_files_beside(tree, path.parent)) if "__file__" in source else ()
         return Module(tuple(_imports(tree, package)), data, files.digest(tangle.code_of(source), SHORT))
 
     def _declared(self, chapter: Chapter) -> Iterator[Path]:

@@ -206,14 +206,16 @@ def _stale_inputs(parts: Mapping[str, str], known: Mapping[str, Any]) -> list[st
     before = known.get("parts")
     if not isinstance(before, dict):
         return ["it was not made by the build"]
-    changed = [f"{_told(name)} changed" for name in parts if name in before and before[name] != parts[name]]
-    added = [f"it now depends on {name}" for name in parts if name not in before]
-    removed = [f"it no longer depends on {name}" for name in before if name not in parts]
-    return changed + added + removed or ["its recorded inputs were altered"]
-
-
-def _told(name: str) -> str:
-    return "its code" if name == "code" else name
+    changed = ["its code" if name == "code" else name for name in parts if parts[name] != before.get(name)]
+    added = [name for name in parts if name not in before]
+    removed = [name for name in before if name not in parts]
+    told = {
+        "{} changed": [name for name in changed if name not in added],
+        "it now depends on {}": added,
+        "it no longer depends on {}": removed,
+    }
+    reasons = [form.format(", ".join(names)) for form, names in told.items() if names]
+    return reasons or ["its recorded inputs were altered"]
 
 
 def inputs_digest(parts: Mapping[str, str]) -> str:

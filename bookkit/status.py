@@ -32,7 +32,7 @@ def rows(book: Book) -> tuple[list[Row], list[BookError]]:
     written.
     """
     errors: list[BookError] = []
-    plan = tangle.Plan((), {}, ())
+    plan = tangle.Plan({}, {}, ())
     try:
         plan = tangle.plan(book)
     except BookError as error:
@@ -45,7 +45,7 @@ def rows(book: Book) -> tuple[list[Row], list[BookError]]:
 def _row(chapter: Chapter, plan: tangle.Plan, sources: Sources, seconds: float | None) -> Row:
     module = _module(chapter, plan)
     try:
-        standing = build.stand(chapter, sources)
+        standing = build.stand(chapter, sources, plan.texts.get(chapter.path))
     except BookError as error:
         return Row(chapter, module, 0, "broken", str(error).replace("\n", " "), seconds, "")
     reasons = [*standing.reasons, *_unmet(chapter, standing.state)]

@@ -75,7 +75,7 @@ class Module:
 class Plan:
     """What tangling would do: the text of every module that changes, and generated files nothing saves to."""
 
-    modules: tuple[Module, ...]
+    texts: Mapping[Path, text.Text]
     changed: Mapping[Path, str]
     orphans: tuple[Path, ...]
 
@@ -103,34 +103,35 @@ def apply(made: Plan) -> None:
 
 def plan(book: Book, chapters: Sequence[Chapter] = (), *, force: bool = False) -> Plan:
     """Validate the saved cells and generate the modules whose cells changed, writing nothing."""
-    modules = collect(book)
+    texts = {chapter.path: text.read(chapter.path) for chapter in book.chapters}
+    modules = collect(book, texts)
     wanted = {chapter.path for chapter in chapters or book.chapters}
     chosen = [module for module in modules if any(saved.chapter.path in wanted for saved in module.cells)]
-    raise_all([error for module in chosen for error in _faults(module)])
+    behind = [module for module in chosen if force or not _is_current(module)]
+    raise_all([error for module in behind for error in _faults(module)])
     raise_all(_import_faults(book, modules, chosen))
     errors: list[BookError] = []
     changed: dict[Path, str] = {}
-    for module in chosen:
+    for module in behind:
         try:
-            content = _generated(book, module, force=force)
+            content = _generated(book, module)
         except BookError as error:
             errors.append(error)
             continue
         if content is not None:
             changed[module.path] = content
     raise_all(errors)
-    return Plan(tuple(chosen), changed, _orphans(book, modules))
+    return Plan(texts, changed, _orphans(book, modules))
 
 
-def collect(book: Book) -> list[Module]:
-    """Every module that the book's saved cells make, in the order of their owners."""
+def collect(book: Book, texts: Mapping[Path, text.Text]) -> list[Module]:
+    """Every module that the chapters' saved cells make, in the order of their owners."""
     cells: dict[str, list[Saved]] = {}
     titles: dict[str, str] = {}
     for chapter in book.chapters:
-        chapter_text = text.read(chapter.path)
-        for saved in _saved_cells(chapter, chapter_text):
+        for saved in _saved_cells(chapter, texts[chapter.path]):
             cells.setdefault(_module_name(saved), []).append(saved)
-        titles[chapter.source] = _title(chapter_text) or chapter.name
+        titles[chapter.source] = _title(texts[chapter.path]) or chapter.name
     modules = [_module(book, name, saved, titles) for name, saved in cells.items()]
     return sorted(modules, key=lambda module: book.chapters.index(module.owner))
 
@@ -443,23 +444,25 @@ class _Draft:
         return "\n".join(self.lines) + "\n"
 
 
-def _generated(book: Book, module: Module, *, force: bool) -> str | None:
+def _is_current(module: Module) -> bool:
+    """Whether the file is as these cells made it: then they were valid, and nothing is to be written."""
+    if not module.path.exists():
+        return False
+    content = files.read_text(module.path)
+    digests = _digests(content)
+    return digests is not None and digests[0] == module.digest and is_intact(content)
+
+
+def _generated(book: Book, module: Module) -> str | None:
     """The module's new text, or None when the file on disk is that already.
 
     Raises BookError for a file that was not generated or was edited since, and for a name the module lacks.
     """
     current = files.read_text(module.path) if module.path.exists() else None
-    if current is not None and not force and _is_current(current, module):
-        return None
     new = _render(book, module)
     if current is not None and not is_intact(current) and body(current) != body(new):
         raise _edited(book, module, current, new)
     return None if new == current else new
-
-
-def _is_current(content: str, module: Module) -> bool:
-    digests = _digests(content)
-    return digests is not None and digests[0] == module.digest and is_intact(content)
 
 
 def is_generated(content: str) -> bool:
@@ -517,10 +520,9 @@ def _draft(module: Module) -> _Draft:
 
     parsed = [(saved, ast.parse(saved.code)) for saved in module.cells]
     add(_docstring(module))
-    for is_future in (True, False):
-        for saved, tree in parsed:
-            for number, line in _import_lines(saved, tree, future=is_future):
-                add(line, saved, number)
+    for saved, tree in parsed:
+        for number, line in _import_lines(saved, tree):
+            add(line, saved, number)
     add(f"__all__ = {json.dumps(sorted({name for _, tree in parsed for name in _public_names(tree)}))}")
     mark = ""
     for saved, tree in parsed:
@@ -540,11 +542,11 @@ def _docstring(module: Module) -> str:
     return f'"""{title}{ending}"""' if not title.endswith('"') else f'"""{title} """'
 
 
-def _import_lines(saved: Saved, tree: ast.Module, *, future: bool) -> Iterator[tuple[int, str]]:
+def _import_lines(saved: Saved, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """The cell's imports with their line numbers; ruff merges them and puts `__future__` first."""
     lines = saved.code.split("\n")
     for node in tree.body:
-        is_future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
-        if _is_import(node) and is_future == future:
+        if _is_import(node):
             for number in _line_numbers(node):
                 yield number, lines[number - 1]
 

@@ -199,7 +199,7 @@ def _region(lines: Sequence[str], start: int, match: re.Match[str], path: Path) 
             hint=f"End it with `<!-- #end{name} -->`.",
         )
     kind = "raw" if name == "raw" else "markdown"
-    return _Piece(kind, start + 1, end, _skip_blank(lines, end + 1, explicit=True))
+    return _Piece(kind, start + 1, end, _skip_blank(lines, end + 1))
 
 
 def _code(lines: Sequence[str], start: int, match: re.Match[str], path: Path) -> _Piece:
@@ -217,7 +217,7 @@ def _code(lines: Sequence[str], start: int, match: re.Match[str], path: Path) ->
             line=end + 1,
             hint=f"Open and close the cell with one backtick more: {fence}`python.",
         )
-    return _Piece("code", start + 1, end, _skip_blank(lines, end + 1, explicit=True), tags)
+    return _Piece("code", start + 1, end, _skip_blank(lines, end + 1), tags)
 
 
 def _tags(rest: str, path: Path, line: int) -> tuple[str, ...]:
@@ -255,13 +255,10 @@ def _markdown(lines: Sequence[str], start: int, path: Path) -> _Piece:
         if indented:
             continue
         if REGION.match(line) or PYTHON_FENCE.match(line):
-            end = i - 1 if i - start > 1 and blank else i
-            return _closed(lines, _Piece("markdown", start, end, _skip_blank(lines, i)), path)
+            return _closed(lines, _Piece("markdown", start, i - 1 if blank else i, i), path)
         _refuse_fence(line, i + 1, path)
         if not empty and blank >= 2:
-            return _closed(
-                lines, _Piece("markdown", start, i - 2, _skip_blank(lines, i, explicit=True)), path
-            )
+            return _closed(lines, _Piece("markdown", start, i - 2, i), path)
         blank = blank + 1 if empty else 0
     return _closed(lines, _Piece("markdown", start, len(lines), len(lines)), path)
 
@@ -296,16 +293,11 @@ def _closed(lines: Sequence[str], piece: _Piece, path: Path) -> _Piece:
     return piece
 
 
-def _skip_blank(lines: Sequence[str], position: int, *, explicit: bool = False) -> int:
-    """Where the next cell starts: one blank line is a separator, two are after an explicit end."""
-
-    def blank(offset: int) -> bool:
-        return not lines[position + offset].strip()
-
-    if position + 1 < len(lines) and blank(0) and not blank(1):
-        return position + 1
-    if explicit and position + 2 < len(lines) and blank(0) and blank(1) and not blank(2):
-        return position + 2
+def _skip_blank(lines: Sequence[str], position: int) -> int:
+    """Where the next cell starts: one or two blank lines are a separator, more begin a cell."""
+    for start in (position + 1, position + 2):
+        if start < len(lines) and lines[start].strip() and not "".join(lines[position:start]).strip():
+            return start
     return position
 
 
@@ -334,6 +326,10 @@ def _save(source: str, path: Path, line: int, cell: int) -> str | None:
     """
     if "@save" not in source:
         return None
+    lines = source.split("\n")
+    first_code = next((text for text in lines if text.strip() and not text.startswith("#|")), "")
+    if first_code == "# @save" and source.count("@save") == 1 and "\n#|" not in source.partition("@save")[2]:
+        return ""  # the plain case, which needs no tokens
     comments = [token for token in _tokens(source) if token.type == tokenize.COMMENT]
     markers = [token for token in comments if SAVE.match(token.string)]
     if not markers:
