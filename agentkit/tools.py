@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells f03cd255caeb, body 51f52405adaf
+# bookkit: cells 0bf50ea1c0a3, body 5fce503cd110
 """Tools."""
 
 from __future__ import annotations
@@ -213,14 +213,9 @@ def desk_handlers(effects: list[dict[str, Any]]) -> dict[str, Callable[..., Any]
 # %% chapters/02-tools.md § Three traps in one comparison
 
 JSON_NAMES = {
-    type(None): "null",
-    bool: "boolean",
-    int: "integer",
-    float: "number",
-    str: "string",
-    list: "array",
-    dict: "object",
-}
+    type(None): "null", bool: "boolean", int: "integer", float: "number",
+    str: "string", list: "array", dict: "object",
+}  # fmt: skip
 
 
 def json_type(value: JSON) -> str:

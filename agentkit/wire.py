@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells 67c2d1465856, body 07cca08ea1d0
+# bookkit: cells ad32f1f48045, body 7695ec6b191c
 """The wire."""
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from agentkit.tools import JSON, ToolCall, json_type, show
 __all__ = [
     "DROPPED_KEYS",
     "EMPTY",
+    "ENTRY_KEYS",
     "MALFORMED",
     "MAX_DEPTH",
     "NOTHING_TO_ADD",
@@ -327,6 +328,9 @@ def as_text(value: Any) -> str:
 UNNAMED = "unnamed"
 
 
+ENTRY_KEYS = ("id", "type", "function")
+
+
 def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
     """One entry of `tool_calls`, as a call (whose problem says what was wrong) and as a well-formed entry."""
     function = item.get("function") if isinstance(item, dict) else None
@@ -340,10 +344,9 @@ def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
     call = ToolCall(call_id, name, arguments, problem)
     if is_well_formed(item, call_id):
         return call, item
-    kept = {
-        key: value for key, value in item.items() if key not in ("id", "type", "function") and is_json(value)
-    }
-    return call, {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}, **kept}
+    kept = {key: value for key, value in item.items() if key not in ENTRY_KEYS and is_json({key: value})}
+    entry = {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
+    return call, entry | json.loads(encode(kept))
 
 
 def broken_call(call_id: str, name: str, problem: str) -> tuple[ToolCall, Message]:
@@ -460,7 +463,7 @@ def is_plain(message: Message, read: list[tuple[ToolCall, Message]]) -> bool:
         return isinstance(content, str) and message.keys() == {"role", "content"}
     if message.keys() != PLAIN_KEYS or isinstance(content, list) or content == "":
         return False
-    return all(entry is item for (_, entry), item in zip(read, entries(message), strict=True))
+    return [id(entry) for _, entry in read] == [id(item) for item in entries(message)]  # the same objects
 
 
 def rebuilt(message: Message, read: list[tuple[ToolCall, Message]]) -> Message:
@@ -469,9 +472,8 @@ def rebuilt(message: Message, read: list[tuple[ToolCall, Message]]) -> Message:
     body: Message = {"role": "assistant", "content": (text or None) if read else text}
     if read:
         body["tool_calls"] = [entry for _, entry in read]
-    return body | {
-        key: value for key, value in message.items() if key not in PLAIN_KEYS and may_stay(key, value)
-    }
+    further = {key: value for key, value in message.items() if key not in PLAIN_KEYS and may_stay(key, value)}
+    return body | json.loads(encode(further))  # as JSON holds it: a tuple becomes a list, a key a string
 
 
 def may_stay(key: Any, value: Any) -> bool:
