@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
-# bookkit: cells e04831db7aba, body bb02a50139a4
+# bookkit: cells e60e5c660d67, body a1cad555f9c0
 """The loop."""
 
 from __future__ import annotations
@@ -313,6 +313,7 @@ class RunState:
             data = json.loads(text)
             data["observations"] = [Observation(**item) for item in data["observations"]]
             data["usage_log"] = [item and Usage(**item) for item in data["usage_log"]]
+            data["messages"] = [{"role": message["role"], **message} for message in data["messages"]]
             return cls(**data)
         except (KeyError, TypeError, ValueError) as error:
             raise ValueError(
@@ -577,7 +578,12 @@ def _lines(state: RunState) -> list[tuple[str, str]]:
         lines += [
             (speaker, f"-> {call['function']['name']} {call['function']['arguments']}") for call in calls
         ]
-    return lines
+    return [(speaker, _printable(text)) for speaker, text in lines]
+
+
+def _printable(text: str) -> str:
+    """The text with lone surrogates spelled out: they are legal in JSON, and no terminal takes them."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 TINTS = {"system": "#8a9099", "user": "#0072b2", "model": "#009e73", "tool": "#e69f00"}

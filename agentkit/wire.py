@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells ad32f1f48045, body 7695ec6b191c
+# bookkit: cells 13a6c4ab6fcc, body 87e7b62f378c
 """The wire."""
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from agentkit.tools import JSON, ToolCall, json_type, show
 __all__ = [
     "DROPPED_KEYS",
     "EMPTY",
-    "ENTRY_KEYS",
     "MALFORMED",
     "MAX_DEPTH",
     "NOTHING_TO_ADD",
@@ -328,9 +327,6 @@ def as_text(value: Any) -> str:
 UNNAMED = "unnamed"
 
 
-ENTRY_KEYS = ("id", "type", "function")
-
-
 def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
     """One entry of `tool_calls`, as a call (whose problem says what was wrong) and as a well-formed entry."""
     function = item.get("function") if isinstance(item, dict) else None
@@ -344,7 +340,11 @@ def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
     call = ToolCall(call_id, name, arguments, problem)
     if is_well_formed(item, call_id):
         return call, item
-    kept = {key: value for key, value in item.items() if key not in ENTRY_KEYS and is_json({key: value})}
+    kept = {
+        key: value
+        for key, value in item.items()
+        if key not in ("id", "type", "function") and is_json({key: value})
+    }
     entry = {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
     return call, entry | json.loads(encode(kept))
 
@@ -473,7 +473,7 @@ def rebuilt(message: Message, read: list[tuple[ToolCall, Message]]) -> Message:
     if read:
         body["tool_calls"] = [entry for _, entry in read]
     further = {key: value for key, value in message.items() if key not in PLAIN_KEYS and may_stay(key, value)}
-    return body | json.loads(encode(further))  # as JSON holds it: a tuple becomes a list, a key a string
+    return {**body, **json.loads(encode(further))}  # as JSON holds it: a tuple becomes a list
 
 
 def may_stay(key: Any, value: Any) -> bool:

@@ -296,7 +296,17 @@ def test_a_run_saved_after_its_first_turn_ends_alike_on_another_machine(desk):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "[]", "{}", "null", '{"messages": []}', '{"observations": [], "usage_log": [1]}', "\x00"]
+    "text",
+    [
+        "",
+        "[]",
+        "{}",
+        "null",
+        '{"messages": [5], "observations": [], "usage_log": []}',
+        '{"messages": []}',
+        '{"observations": [], "usage_log": [1]}',
+        "\x00",
+    ],
 )
 def test_what_is_no_saved_run_is_refused_with_the_way_out(text):
     with pytest.raises(ValueError, match=r"RunState\.to_json"):
@@ -347,6 +357,11 @@ def test_the_transcript_prints_one_line_for_each_text_and_call(desk, capsys):
     assert lines[2] == 'model  | -> lookup_order {"order_id": "A-17"}'
     assert lines[3].startswith('tool   | {"ok": true, "kind": "result"')
     assert len(lines) == 7
+
+
+def test_a_lone_surrogate_is_spelled_out_for_the_eye(capsys):
+    print_transcript(RunState([{"role": "user", "content": "a\ud800b"}]))
+    assert capsys.readouterr().out == "user   | a\\ud800b\n"
 
 
 def test_a_thought_and_its_call_stand_on_two_lines():

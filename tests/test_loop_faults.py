@@ -547,6 +547,20 @@ def test_a_handler_cut_off_after_its_effect_leaves_a_history_that_can_go_on(erro
     assert "may or may not" in told(result.state)[1]["content"]
 
 
+@pytest.mark.parametrize(("error", "raised"), [(KeyboardInterrupt, RunInterrupted), (SystemExit, RunCrash)])
+def test_an_interrupt_inside_the_gate_runs_nothing_and_keeps_the_history(error, raised):
+    desk = Desk()
+
+    def gate(call: ToolCall) -> bool:
+        raise error
+
+    with pytest.raises(raised) as caught:
+        run_agent("Go.", Script(raw_call('{"cents": 5}')), desk.tools, gate)
+    assert kinds(caught.value.state) == ["unknown"]
+    assert check_messages(caught.value.state.messages) == []
+    assert desk.log == []
+
+
 def test_an_interrupt_is_still_a_keyboard_interrupt():
     desk = Desk()
     with pytest.raises(KeyboardInterrupt):
