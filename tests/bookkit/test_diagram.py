@@ -16,48 +16,37 @@ from bookkit import diagram, svg
 
 KINDS = {
     "flowchart": """flowchart LR
-  start([Start]) --> gate{allowed?} -->|deny| refuse[reason]
-  subgraph harness [The harness]
-    gate --> run[[run]] --> store[(effects)]
+  start([Start]) --> gate{ok?} -->|no| refuse[(log)]
+  subgraph harness [Harness]
+    gate --> run
   end
-  run --> done((end)) & hex{{hexagon}} & flag>flag] & round(round)
-  refuse -. again .-> gate
-  done ==> finish[/slanted/]""",
+  run ==> done((end)) -.-> round(x)""",
     "sequence": """sequenceDiagram
   autonumber
   participant M as Model
   participant H as Harness
-  H->>M: messages
-  M-->>H: lookup_order
+  H->>M: messages and a text that is long enough to wrap
   alt allowed
     H->>H: run
   else denied
     H-->>M: reason
   end
-  loop each turn
-    H->>M: result
-  end
-  Note over M,H: one turn""",
+  Note over M,H: turn""",
     "state": """stateDiagram-v2
   [*] --> running
-  running --> answered: end_turn
-  running --> step_limit: N turns
   state running {
-    proposing --> judging
+    a --> b
   }
-  answered --> [*]
-  note right of running: the loop""",
+  running --> [*]: end
+  note right of running: loop""",
     "class": """classDiagram
   class Registry {
-    +int size
     +find(name) ToolSpec
   }
-  Mapping <|-- Registry
-  Registry *-- "many" ToolSpec : holds""",
+  Mapping <|-- Registry : is""",
     "er": """erDiagram
   ORDER ||--o{ REFUND : has
   ORDER {
-    string id
     int paid
   }""",
     "gantt": """gantt
@@ -67,14 +56,19 @@ KINDS = {
   execute :after a, 2d""",
     "pie": 'pie\n  "prefix" : 80\n  "history" : 20',
     "mindmap": "mindmap\n  root((agent))\n    tools\n    loop",
-    "timeline": "timeline\n  title Turns\n  one : propose\n  two : execute : observe",
+    "timeline": """timeline
+  one : propose
+  two : execute""",
     "journey": "journey\n  title A refund\n  section Desk\n    Look up: 5: Agent\n    Refund: 3: Agent",
     "quadrant": "quadrantChart\n  x-axis cheap --> dear\n  y-axis weak --> strong\n  agent: [0.8, 0.9]",
     "git": 'gitGraph\n  commit id: "a"\n  branch fix\n  commit id: "b"\n  checkout main\n  merge fix id: "c"',
     "xychart": "xychart-beta\n  x-axis [1, 2, 3]\n  y-axis 0 --> 300\n  line [54, 142, 229]",
     "block": "block-beta\n  columns 2\n  model harness\n  model --> harness",
     "sankey": "sankey-beta\n\nprompt,cached,80\nprompt,fresh,20",
-    "requirement": "requirementDiagram\n  requirement bound {\n  id: 1\n  text: binds\n  risk: high\n  }",
+    "requirement": """requirementDiagram
+  requirement bound {
+  id: 1
+  }""",
 }
 DRAW_ALL = """
 import json, sys
