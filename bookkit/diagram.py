@@ -112,7 +112,7 @@ def _tidy(drawn: str) -> str:
     width, height = VIEW.search(drawn).group("width", "height")  # type: ignore[union-attr]  # all have one
     head, rest = drawn.split(">", 1)
     head = re.sub(r'\s(?:width|height|style|role|aria-roledescription)="[^"]*"', "", head)
-    return f'{head} width="{width}" height="{height}">{rest}'
+    return f'{head} width="{width}" height="{height}" style="background-color: #ffffff">{rest}'
 
 
 def _with_room_below(found: re.Match[str]) -> str:

@@ -219,6 +219,8 @@ def _require_some(what: str, values: Iterable[object]) -> None:
 def _require_finite(what: str, values: Mapping[str, float]) -> None:
     _require_some(what, values)
     for name, value in values.items():
+        if not isinstance(value, int | float):
+            raise ValueError(f"{what}: {name!r} is {value!r}, which is no number")
         if not math.isfinite(value):
             raise ValueError(f"{what}: {name!r} is {value}, which has no place on an axis")
 

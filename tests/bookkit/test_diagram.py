@@ -131,6 +131,10 @@ def test_a_picture_has_a_size_of_its_own(drawn: dict[str, str], kind: str) -> No
     assert float(width) > 20 and float(height) > 20
 
 
+def test_a_picture_stays_readable_on_a_dark_page(drawn: dict[str, str]) -> None:
+    assert all('style="background-color: #ffffff"' in picture[:400] for picture in drawn.values())
+
+
 def test_a_text_that_looks_like_a_coordinate_is_left_alone() -> None:
     assert "3.14159265" in diagram.draw("flowchart LR\n  a[3.14159265]", "fig-toy-pi")
 

@@ -195,6 +195,8 @@ def refuse(call: Any, reason: str) -> None:
 def test_what_cannot_be_drawn_is_refused_by_name(shown: Shown) -> None:
     refuse(lambda: figures.bars({}), "bars: nothing to draw")
     refuse(lambda: figures.bars({"a": float("nan")}), "bars: 'a' is nan")
+    refuse(lambda: figures.bars({"a": "9"}), "bars: 'a' is '9', which is no number")
+    refuse(lambda: figures.bars({"a": None}), "bars: 'a' is None, which is no number")
     refuse(lambda: figures.grouped_bars({}), "grouped_bars: nothing to draw")
     refuse(lambda: figures.grouped_bars({"g": {"a": float("inf")}}), "grouped_bars: g: 'a' is inf")
     refuse(lambda: figures.lines({}), "lines: nothing to draw")
