@@ -6,11 +6,12 @@ sentence costs one Pandoc run and not forty.
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -26,10 +27,11 @@ THEME = Path(__file__).parent.parent / "theme"
 FILTER = THEME / "book.lua"
 CACHE = ".bookkit/pages"
 READER = "markdown"
-COMMON = ("--wrap=none", "--section-divs", "--mathml", "--syntax-highlighting=none")
+COMMON = ("--wrap=none", "--columns=10000", "--section-divs", "--mathml", "--syntax-highlighting=none")
 WARNING = re.compile(r"^\[WARNING\] (.+(?:\n  .+)*)", re.MULTILINE)
 AT_LINE = re.compile(r"line (\d+)")
-QUOTED = re.compile(r"(?:citation |['\u2018])([\w:.-]+)")
+CITED = re.compile(r"citation (\S+) not found")
+QUOTED = re.compile(r"(?:['\u2018])([\w:.-]+)")
 
 
 @dataclass(frozen=True)
@@ -135,11 +137,20 @@ def run_pandoc(
 
 def _warned(page: Page, source: Manuscript, warning: str) -> BookError:
     message = " ".join(warning.split())
+    if cited := CITED.search(message):
+        return no_source(page, cited[1], set())
     if found := QUOTED.search(message):
         return located(page, message, found[1])
     line = AT_LINE.search(message)
     cells = [cell for start, cell in source.starts if line and start <= int(line[1])]
     return _in_cell(page, message, cells[-1]) if cells else BookError(message, path=page.chapter.source)
+
+
+def no_source(page: Page, key: str, known: Set[str]) -> BookError:
+    """The error for a citation that the bibliography does not hold; `known` are the keys that it does."""
+    close = difflib.get_close_matches(key, list(known), n=2, cutoff=0.6)
+    hint = f"Did you mean @{' or @'.join(close)}?" if close else "Add the source to the bibliography."
+    return located(page, f"@{key} cites a source that the bibliography does not hold", f"@{key}", hint)
 
 
 def _in_cell(page: Page, message: str, number: int) -> BookError:

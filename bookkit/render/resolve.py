@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from bookkit import files
 from bookkit.book import Book
 from bookkit.errors import BookError, raise_all
-from bookkit.render.fragments import Fragment, located
+from bookkit.render.fragments import Fragment, located, no_source
 from bookkit.render.sources import Page
 
 NAMES = {
@@ -104,8 +104,7 @@ def _problems(book: Book, found: Index, fragment: Fragment, keys: set[str]) -> I
             yield located(page, f"@{label} refers to nothing: no such label", f"@{label}", hint)
     for key in facts["cites"]:
         if key not in keys:
-            hint = _close(key, keys) or "Add the source to the bibliography."
-            yield located(page, f"@{key} cites a source that the bibliography does not hold", f"@{key}", hint)
+            yield no_source(page, key, keys)
     for link in facts["links"]:
         yield from _dead_link(found, page, link)
     for anchor in set(facts["anchors"]) - set(facts["ids"]):
@@ -118,7 +117,7 @@ def _problems(book: Book, found: Index, fragment: Fragment, keys: set[str]) -> I
         yield located(page, f"a second title, `# {second}`", second, "A chapter has one: make it `##`.")
 
 
-def _close(name: str, known: Mapping[str, Label] | set[str]) -> str | None:
+def _close(name: str, known: Mapping[str, Label]) -> str | None:
     close = difflib.get_close_matches(name, list(known), n=2, cutoff=0.6)
     return f"Did you mean @{' or @'.join(close)}?" if close else None
 

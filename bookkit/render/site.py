@@ -17,6 +17,7 @@ from bookkit.render.resolve import Index
 from bookkit.render.sources import Page
 
 SCHEME = re.compile(r'(href|src)="(xref|page|asset):([^"]*)"(\s+class="xref"></a>)?')
+EMPTY_HEADER = re.compile(r"<th(\s[^>]*)?></th>")  # a table's empty corner heads nothing
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 MARK = (
     '<svg class="mark" viewBox="0 0 24 24" aria-hidden="true"><path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/>'
@@ -25,7 +26,8 @@ MARK = (
 ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 24 24" fill="none" stroke="#1f7a8c" '
     'stroke-width="2.6" stroke-linecap="round" stroke-linejoin="round">'
-    '<path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/><path d="M19.8 2.8v4.4h-4.4"/><circle cx="12" cy="12" r="1.6" fill="#1f7a8c"/></svg>'
+    '<path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/><path d="M19.8 2.8v4.4h-4.4"/>'
+    '<circle cx="12" cy="12" r="1.6" fill="#1f7a8c"/></svg>'
 )
 Contents = dict[str, bytes]
 
@@ -83,7 +85,8 @@ def _finished(fragment: Fragment, index: Index) -> str:
             f'{link} class="xref">{escape(label.name(rest.endswith("?bare")))}</a>' if is_reference else link
         )
 
-    return highlight.colour_blocks(SCHEME.sub(target, fragment.body))
+    body = EMPTY_HEADER.sub(r"<td\1></td>", SCHEME.sub(target, fragment.body))
+    return highlight.colour_blocks(body)
 
 
 def _relative(start: str, target: str) -> str:

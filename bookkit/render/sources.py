@@ -221,6 +221,8 @@ def _figure(writer: _Writer, drawn: Sequence[Output], label: str, options: Optio
     if len(drawn) == 1:
         source = writer.picture(label.removeprefix("fig-"), drawn[0])
         attributes = _picture_attributes(writer, drawn[0], str(options.get("fig-alt", "")))
+        if not caption:
+            return f"::::: {{#{label}}}\n![]({source}){{{attributes}}}\n:::::"
         return f"![{caption}]({source}){{#{label} {attributes}}}"
     stem = label.removeprefix("fig-")
     names = [stem, *(f"{stem}-{place}" for place in range(2, len(drawn) + 1))]

@@ -97,6 +97,7 @@ end
 local function image(img)
   local alt = img.attributes.alt or img.attributes['fig-alt']
   img.attributes['fig-alt'] = nil
+  if kind_of(img.identifier) then problem('`' .. img.identifier .. '` has no caption', img.identifier) end
   if alt then img.attributes.alt = alt end
   if (alt or pandoc.utils.stringify(img.caption)) == '' then problem('a picture without alt text: ' .. img.src, img.src) end
   if not img.src:match('^%a[%w+.-]*:') then
@@ -182,7 +183,7 @@ end
 -- HTML kept as text until here: a page takes it as it is, the other formats its tables.
 local function html_output(div)
   local source = div.content[1].text
-  if target == 'html' then return pandoc.Div({ html(source) }, { class = 'scroll' }), false end
+  if target == 'html' then return pandoc.Div({ html(source) }, { class = 'output scroll' }), false end
   return pandoc.read(source, 'html').blocks, false
 end
 
