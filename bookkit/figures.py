@@ -16,6 +16,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 from pathlib import Path
 from typing import TypeAlias
 
@@ -219,7 +220,7 @@ def _require_some(what: str, values: Iterable[object]) -> None:
 def _require_finite(what: str, values: Mapping[str, float]) -> None:
     _require_some(what, values)
     for name, value in values.items():
-        if not isinstance(value, int | float):
+        if not isinstance(value, Real):
             raise ValueError(f"{what}: {name!r} is {value!r}, which is no number")
         if not math.isfinite(value):
             raise ValueError(f"{what}: {name!r} is {value}, which has no place on an axis")
