@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 0bf50ea1c0a3, body 5fce503cd110
+# bookkit: cells 9e4cec24e0fe, body 9138ab076b38
 """Tools."""
 
 from __future__ import annotations
@@ -256,16 +256,16 @@ class Problem:
     """Why a value does not satisfy a schema.
 
     `path` leads to the value (names and positions), `kind` is the rule that failed (unknown, missing, type,
-    enum, range, pattern, length, items, nested), `text` is the rest of a sentence about it.
+    enum, range, pattern, length, items, nested), `message` is the rest of a sentence about it.
     """
 
     path: tuple[str | int, ...]
     kind: str
-    text: str
+    message: str
 
     def inside(self, key: str | int) -> Problem:
         """The same problem, seen from the value that holds this one under `key`."""
-        return Problem((key, *self.path), self.kind, self.text)
+        return Problem((key, *self.path), self.kind, self.message)
 
     @property
     def where(self) -> str:
@@ -277,11 +277,11 @@ class Problem:
 def describe(problem: Problem, tool: str) -> str:
     """One corrective sentence for the model: the parameter, what was expected, what came."""
     if problem.kind == "unknown":
-        return f'unknown parameter "{problem.where}" for {tool}. {problem.text}.'
+        return f'unknown parameter "{problem.where}" for {tool}. {problem.message}.'
     if problem.kind == "missing":
-        return f'missing required parameter "{problem.where}" ({problem.text}) for {tool}.'
+        return f'missing required parameter "{problem.where}" ({problem.message}) for {tool}.'
     subject = f'parameter "{problem.where}"' if problem.path else f"arguments of {tool}"
-    return f"{subject} {problem.text}."
+    return f"{subject} {problem.message}."
 
 
 JSON_TYPES: dict[str, frozenset[type]] = {

@@ -336,7 +336,7 @@ def test_a_value_nested_deeper_than_the_stack_is_a_problem_and_no_crash() -> Non
     value: Any = {"value": 1}
     for _ in range(5000):
         value = {"value": 1, "next": value}
-    assert problem(TREE, value).text == "is nested too deeply"
+    assert problem(TREE, value).message == "is nested too deeply"
 
 
 def test_a_problem_says_where_it_is() -> None:

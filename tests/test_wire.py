@@ -26,6 +26,7 @@ from agentkit.wire import (
     answer_message,
     check_messages,
     content_blocks,
+    encode,
     from_anthropic,
     normalise_reply,
     parse_json,
@@ -87,6 +88,22 @@ def test_what_the_helpers_build_satisfies_the_official_openai_types() -> None:
     for message in messages:
         OPENAI_MESSAGE.validate_python(message)
     assert check_messages(messages) == []
+
+
+# --- writing ------------------------------------------------------------------------------------
+@pytest.mark.parametrize(
+    "value", [{"a": [1, 2.5, None, True, "é\ud800"]}, [], "", {"ok": True, "content": {"x": 1e300}}]
+)
+def test_encode_writes_what_the_standard_library_writes(value: Any) -> None:
+    assert encode(value) == json.dumps(value)
+
+
+def test_encode_refuses_what_json_cannot_hold() -> None:
+    cycle: list[Any] = []
+    cycle.append(cycle)
+    for value, error in ((float("nan"), ValueError), ({1, 2}, TypeError), (cycle, RecursionError)):
+        with pytest.raises(error):
+            encode({"content": value})
 
 
 # --- arguments ----------------------------------------------------------------------------------
@@ -345,7 +362,7 @@ garbage = st.recursive(
     | st.floats()
     | st.text(max_size=8)
     | st.binary(max_size=3)
-    | st.just({1}),
+    | st.sampled_from([{1}, (1, 2), ({"a": (1,)},)]),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.dictionaries(
