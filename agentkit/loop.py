@@ -1,12 +1,11 @@
 # Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
-# bookkit: cells e60e5c660d67, body a1cad555f9c0
+# bookkit: cells 65bd6d188c5c, body 5bd872f64510
 """The loop."""
 
 from __future__ import annotations
 
 import json
 import re
-import textwrap
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -645,6 +644,8 @@ def _crossing(name: str, observation: Observation) -> list[str]:
 
 def _label(text: str) -> str:
     """Text that Mermaid takes as text: three short lines at most, its own signs spelled as entities."""
+    import textwrap  # here, because only pictures need it
+
     lines = textwrap.wrap(text, 20, max_lines=3, placeholder="...") or ["(empty)"]
     return "<br/>".join(
         re.sub(r"[^\w .,:{}()\"'/=-]", lambda sign: f"#{ord(sign[0])};", line) for line in lines

@@ -28,6 +28,7 @@ LONG_RUN = 10_000
 SECONDS = 1.5  # how long each pair is measured; the best of its rounds counts
 
 PROPOSAL = tool_call_message("call_1", "noop", {"number": 7})
+WIRE = json.dumps(PROPOSAL)
 
 ORDER = {
     "type": "object",
@@ -57,11 +58,15 @@ VALUE = {
 class OneCall:
     """A model that proposes the same call for ever and takes no time over it."""
 
-    def __init__(self, proposal: dict[str, Any] = PROPOSAL) -> None:
-        self.proposal = proposal
+    def chat(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
+        return PROPOSAL
+
+
+class FreshCall:
+    """The same, each time as a message of its own, as from a network."""
 
     def chat(self, messages: list[dict[str, Any]]) -> dict[str, Any]:
-        return self.proposal
+        return json.loads(WIRE)
 
 
 def noop(number: int) -> dict[str, int]:
@@ -87,9 +92,9 @@ def bare_loop(turns: int) -> None:
         done += 1
 
 
-def kernel(turns: int) -> Any:
+def kernel(turns: int, model: Any = OneCall()) -> Any:  # noqa: B008 (it holds nothing)
     """The same run through the kernel: parse, validate, gate, run, append, account."""
-    return run_agent("Go.", OneCall(), TOOLS, allow_all, Limits(max_turns=turns, max_prompt_tokens=10**9))
+    return run_agent("Go.", model, TOOLS, allow_all, Limits(max_turns=turns, max_prompt_tokens=10**9))
 
 
 def seconds(work: Callable[[], Any]) -> float:
@@ -165,8 +170,8 @@ def peak_bytes(work: Callable[[], Any]) -> tuple[int, Any]:
 
 
 def bench_memory() -> bool:
-    half, _ = peak_bytes(lambda: kernel(LONG_RUN // 2))
-    peak, result = peak_bytes(lambda: kernel(LONG_RUN))
+    half, _ = peak_bytes(lambda: kernel(LONG_RUN // 2, FreshCall()))
+    peak, result = peak_bytes(lambda: kernel(LONG_RUN, FreshCall()))
     text = json.dumps(result.state.messages)
     transcript, _ = peak_bytes(lambda: json.loads(text))
     print(f"    {LONG_RUN} turns: peak {peak / 1e6:.1f} MB, transcript {transcript / 1e6:.1f} MB")
