@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 9e4cec24e0fe, body 9138ab076b38
+# bookkit: cells c2f1195345f6, body 8b244ce04f5b
 """Tools."""
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ __all__ = [
     "JSON",
     "JSON_NAMES",
     "JSON_TYPES",
+    "KINDS",
     "KNOWN_ESCAPES",
     "LIMITS",
     "LOOKUP",
@@ -1056,17 +1057,8 @@ def compile_schema(document: JSON) -> Schema:
 
 # %% chapters/02-tools.md § The contract of a tool
 
-RANKS = {
-    "unknown": 0,
-    "missing": 1,
-    "type": 2,
-    "enum": 3,
-    "range": 4,
-    "pattern": 5,
-    "length": 6,
-    "items": 7,
-    "nested": 8,
-}
+KINDS = ("unknown", "missing", "type", "enum", "range", "pattern", "length", "items", "nested")
+RANKS = {kind: place for place, kind in enumerate(KINDS)}
 
 
 def rank(problem: Problem) -> int:
