@@ -185,7 +185,7 @@ def edit_code(content: dict[str, Any]) -> None:
 
 def test_a_notebook_edited_by_hand_stops_the_build_and_is_kept(built_book: Path) -> None:
     edit_notebook(built_book / "chapters/01-numbers.ipynb", edit_code)
-    replace(built_book / "chapters/02-words.md", "shouted in capitals", "shouted in capital letters")
+    replace(built_book / "chapters/02-words.md", 'word.upper() + "!"', 'word.upper() + "?"')
     before = snapshot(built_book)
     with pytest.raises(BookError) as caught:
         run(built_book)
