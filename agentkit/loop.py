@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
-# bookkit: cells 65bd6d188c5c, body 5bd872f64510
+# bookkit: cells aea7086b6fdf, body 5bd872f64510
 """The loop."""
 
 from __future__ import annotations
