@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from planted import NUMBERS, answer, in_notebook, printed
 from toy import replace
@@ -88,6 +88,7 @@ def test_blanking_keeps_every_place() -> None:
     ]
 
 
+@settings(deadline=None)
 @given(st.integers(0, 10**9), st.sampled_from(SEPARATORS))
 def test_a_number_backs_itself_however_it_is_separated(whole: int, separator: str) -> None:
     written = grouped(whole, separator)
@@ -95,29 +96,34 @@ def test_a_number_backs_itself_however_it_is_separated(whole: int, separator: st
     assert canonical(written) in numbers_in(f"[{written}]")
 
 
+@settings(deadline=None)
 @given(st.integers(100, 10**9), st.sampled_from(SEPARATORS))
 def test_a_quoted_number_is_found_with_its_value(whole: int, separator: str) -> None:
     assert values(f"It is {grouped(whole, separator)} in all.") == [str(whole)]
 
 
+@settings(deadline=None)
 @given(st.integers(100, 10**6), st.integers(100, 10**6))
 def test_a_longer_number_never_backs_a_shorter_one(short: int, long: int) -> None:
     if str(short) != str(long):
         assert str(short) not in numbers_in(f"printed {long} today")
 
 
+@settings(deadline=None)
 @given(st.decimals(0, 10**6, places=2, allow_nan=False))
 def test_trailing_zeros_make_no_difference(value: object) -> None:
     assert canonical(f"{value}0") == canonical(str(value))
     assert canonical(str(value)) in numbers_in(f"took {value} dollars")
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 999), min_size=1, max_size=6))
 def test_each_number_of_a_list_stays_readable(listed: list[int]) -> None:
     for text in (" ".join(map(str, listed)), str(listed), ",".join(map(str, listed))):
         assert {canonical(str(number)) for number in listed} <= numbers_in(text)
 
 
+@settings(deadline=None)
 @given(st.text("0123456789 ,._%x×$`()[]{}#@-\n", max_size=60))
 def test_any_text_can_be_read(source: str) -> None:
     for quote in quoted(source):

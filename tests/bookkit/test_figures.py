@@ -206,6 +206,7 @@ def test_what_cannot_be_drawn_is_refused_by_name(shown: Shown) -> None:
     assert shown == []
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=8).map(sorted))
 def test_names_at_the_ends_of_lines_keep_their_order_and_their_distance(heights: list[float]) -> None:
     moved = figures._apart(heights, gap=0.09)
