@@ -105,6 +105,11 @@ SHAPES: list[Cell] = [
         [display(markdown="| a | b |\n|---|---|\n| 1 | 2 |\n\nas in @fig-shapes-line", plain="<Markdown>")],
     ),
     (
+        "@cached  # every colour that code has\nclass Shape(Base):\n    name = f'x' if None else 0x1f",
+        [{"output_type": "error", "ename": "NameError", "evalue": "no", "traceback": ["NameError: no"]}],
+    ),
+    '~~~json\n{"sides": 3, "name": "circle", "round": true}\n~~~',
+    (
         "transcript",
         [display(html='<div class="rich"><b>rich</b> <i>page</i></div>', plain="plain fallback")],
     ),

@@ -1,15 +1,9 @@
-"""The built pages in a real browser: complete without scripts, usable with them, accessible, light.
-
-One Chromium (Debian's) is started for the whole file and the pages are built once. Where there is none, or no
-Playwright, everything here is skipped and says so. Set BOOKKIT_CHROMIUM to the path of another one.
-"""
+"""The built pages in a real browser: complete without scripts, usable with them, accessible, light."""
 
 from __future__ import annotations
 
-import os
-import shutil
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -17,44 +11,18 @@ from typing import Any
 
 import pytest
 import render_book
+from browsing import DESK, PHONE, Reader, check_pages, needs_chromium, started_browser, violations
 
 from bookkit import render
 from bookkit.book import load
-from bookkit.render import sources
-from bookkit.render.site import build as site_contents
 
-playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
-axe = pytest.importorskip("axe_playwright_python.base", reason="axe-playwright-python is not installed")
-
-REPOSITORY = Path(__file__).parents[2]
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 PAGES = [
     "index.html",
     "chapters/01-shapes.html",
     "chapters/02-words.html",
     "chapters/solutions/01-shapes.html",
 ]
-PHONE, DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
-
-
-def chromium() -> str | None:
-    """The browser to drive: BOOKKIT_CHROMIUM, Debian's, or one on the PATH."""
-    for candidate in (os.environ.get("BOOKKIT_CHROMIUM"), "/usr/bin/chromium", shutil.which("chromium")):
-        if candidate and Path(candidate).exists():
-            return candidate
-    return None
-
-
-pytestmark = pytest.mark.skipif(chromium() is None, reason="Chromium is not installed")
+pytestmark = needs_chromium
 
 
 @pytest.fixture(scope="module")
@@ -67,31 +35,8 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    with playwright.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=chromium(), args=FLAGS)
-        yield started
-        started.close()
-
-
-class Reader:
-    """A browser window that remembers what went wrong in it and what it asked for."""
-
-    def __init__(self, browser: Any, **options: Any) -> None:
-        self.context = browser.new_context(**({"viewport": DESK} | options))
-        self.page = self.context.new_page()
-        self.complaints: list[str] = []
-        self.requests: list[Any] = []
-        self.page.on("console", lambda message: self._note(message.type, message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("request", lambda request: self.requests.append(request))
-
-    def _note(self, kind: str, text: str) -> None:
-        if kind in ("error", "warning"):
-            self.complaints.append(text)
-
-    def read(self, address: str) -> Any:
-        self.page.goto(address)
-        return self.page
+    with started_browser() as browser:
+        yield browser
 
 
 @pytest.fixture
@@ -118,43 +63,13 @@ def served(site: Path) -> Iterator[str]:
     server.server_close()
 
 
-def violations(page: Any, rules: Sequence[str] = ()) -> list[str]:
-    """What axe-core finds wrong, a line each; `rules` limits it to some rules."""
-    if not page.evaluate("'axe' in window"):
-        page.evaluate(Path(axe.AXE_FILE_PATH).read_text(encoding="utf-8"))
-    options: dict[str, Any] = {"preload": False}  # it would fetch the style sheet, which `file:` forbids
-    if rules:
-        options["runOnly"] = {"type": "rule", "values": list(rules)}
-    found = page.evaluate("(options) => axe.run(options).then(({violations}) => violations)", options)
-    return [f"{each['id']}: {node['html'][:120]}" for each in found for node in each["nodes"]]
-
-
-def check_pages(browser: Any, size: dict[str, int], pages: Iterable[Path]) -> None:
-    """No page breaks a rule of axe, in light or dark, or is wider than the window; folds are opened first."""
-    window = Reader(browser, viewport=size, color_scheme="light")
-    for path in pages:
-        page = window.read(path.as_uri())
-        page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true })")
-        assert violations(page) == [], path.name
-        assert overflow(page) <= 0, path.name
-        page.emulate_media(color_scheme="dark")
-        assert violations(page, ["color-contrast"]) == [], f"{path.name} in the dark"
-        page.emulate_media(color_scheme="light")
-    assert window.complaints == []
-    window.context.close()
-
-
-def overflow(page: Any) -> int:
-    """By how many pixels the page is wider than the window."""
-    return int(page.evaluate("document.documentElement.scrollWidth - innerWidth"))
-
-
 class TestEveryPage:
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
     @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
-    def test_axe_finds_nothing_in_light_or_dark_and_nothing_overflows(
-        self, site: Path, browser: Any, size: dict[str, int]
+    def test_axe_finds_nothing_and_nothing_overflows(
+        self, site: Path, browser: Any, size: dict[str, int], scheme: str
     ) -> None:
-        check_pages(browser, size, [site / name for name in PAGES])
+        check_pages(browser, size, scheme, [site / name for name in PAGES])
 
     def test_a_page_is_light_and_asks_for_little_and_for_nothing_elsewhere(
         self, served: str, browser: Any
@@ -332,33 +247,3 @@ class TestPrint:
             assert page.locator(screen_only).first.is_hidden()
         page.goto((site / "chapters/solutions/01-shapes.html").as_uri())
         assert page.get_by_text("It does not.").is_visible()
-
-
-@pytest.fixture(scope="module")
-def real_pages(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    """The pages of the real book, made in a folder of their own."""
-    book = load(REPOSITORY)
-    if book.missing or any(not chapter.notebook.exists() for chapter in book.chapters):
-        pytest.skip("the book's notebooks are not all built")
-    folder = tmp_path_factory.mktemp("real")
-    for name, content in site_contents(book, sources.load(book)).items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(content)
-    return sorted(folder.rglob("*.html"))
-
-
-class TestTheBookItself:
-    """The same promises for the real book."""
-
-    @pytest.mark.parametrize("size", [PHONE, DESK], ids=["phone", "desk"])
-    def test_no_page_breaks_a_rule_or_overflows(
-        self, real_pages: list[Path], browser: Any, size: dict[str, int]
-    ) -> None:
-        check_pages(browser, size, real_pages)
-
-    def test_no_page_is_heavy(self, real_pages: list[Path]) -> None:
-        start = next(path for path in real_pages if path.name == "index.html")
-        theme = start.parent / "theme"
-        shared = sum(path.stat().st_size for path in theme.iterdir())
-        heavy = {path.name: path.stat().st_size + shared for path in real_pages}
-        assert {name: size for name, size in heavy.items() if size >= 150_000} == {}
