@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/06-budgets.md. Edit the chapter, not this file.
-# bookkit: cells d88a75a1139f, body 25f310b664bd
+# bookkit: cells b3cf871d78a7, body 2beac013ebc9
 """Budgets and endings."""
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from agentkit.wire import (
 )
 
 __all__ = [
+    "BRANCHES",
     "ENDINGS",
     "ENDS_IN",
-    "STOP_REASONS",
     "Branch",
     "CostLedger",
     "Ending",
@@ -118,7 +118,11 @@ def stop_diagram() -> str:
 
 @dataclass(frozen=True)
 class Ending:
-    """What an ending says. `rank` 1 deserves most trust; endings of one rank are told apart by `action`."""
+    """What an ending says about the work.
+
+    `rank` orders the endings by how much one may conclude from them, 1 the most; it is not how bad the news
+    is. Endings of one rank are told apart by `action`.
+    """
 
     rank: int
     decided_by: str
@@ -139,21 +143,9 @@ ENDINGS: Mapping[Stop, Ending] = {
         (Stop.COST_LIMIT, 3, "a ledger", _SCOPE, "ask the owner of the budget; resume"),
         (Stop.DEADLINE, 3, "a clock", _SCOPE, "use what is there; check effects in flight"),
         (Stop.PAUSE_LIMIT, 3, "a counter", _SCOPE, "resume later; a provider's tool is not done"),
-        (
-            Stop.NO_PROGRESS,
-            4,
-            "a loop detector",
-            "a bug",
-            "report it to a person, with the last call",
-        ),
+        (Stop.NO_PROGRESS, 4, "a loop detector", "a bug", "report it to a person, with the last call"),
         (Stop.GOAL_UNMET, 4, "a predicate", "a known failure", "treat as failed, never as done"),
-        (
-            Stop.NEEDS_APPROVAL,
-            5,
-            "a person, later",
-            "no result yet",
-            "show the pending call; resume",
-        ),
+        (Stop.NEEDS_APPROVAL, 5, "the gate", "open: a person intervenes", "show the pending call; resume"),
         (Stop.TRUNCATED, 6, "the provider", _SHAPED, "discard the text; raise the output limit"),
         (Stop.REFUSED, 6, "the provider", _SHAPED, "tell the user; a retry is refused again"),
         (Stop.MALFORMED, 6, "nobody", _SHAPED, "log the raw reply; retry once"),
@@ -162,7 +154,7 @@ ENDINGS: Mapping[Stop, Ending] = {
 
 
 def trust(stop: Stop) -> int:
-    """Rank of an ending, 1 for the one that deserves most trust."""
+    """Rank of an ending, 1 for the one from which most may be concluded about the work."""
     return ENDINGS[stop].rank
 
 
@@ -187,7 +179,7 @@ class Branch:
     stop: Stop | None
 
 
-STOP_REASONS: Mapping[str, Branch] = {
+BRANCHES: Mapping[str, Branch] = {
     reason: Branch(meaning, without, action, stop)
     for reason, meaning, without, action, stop in (
         ("tool_use", "it wants calls run", "no result follows: a 400", "execute, append, go on", None),
@@ -203,7 +195,7 @@ _UNKNOWN = Branch("no documented reason", "taken for success", "end; look at the
 
 def dispatch(stop_reason: str | None) -> Branch:
     """The branch for a provider's stop reason. None, from models that give none, is end_turn."""
-    return STOP_REASONS.get("end_turn" if stop_reason is None else stop_reason, _UNKNOWN)
+    return BRANCHES.get("end_turn" if stop_reason is None else stop_reason, _UNKNOWN)
 
 
 # %% chapters/06-budgets.md § Done, says who?
@@ -475,11 +467,14 @@ def stalled_world_guard(patience: int = 6, shows: Callable[[Observation], JSON] 
 Row = tuple[str, Mapping[str, JSON], Any]
 
 
-def rehearse(rows: Sequence[Row], guards: Sequence[Guard] = ()) -> RunResult:
+def rehearse(
+    rows: Sequence[Row], guards: Sequence[Guard] = (), repeated_denials: int | None = None
+) -> RunResult:
     """Run prepared steps through the kernel, one a turn, to see where a guard ends them.
 
     A row is (tool, arguments, outcome). An exception as outcome is raised by the tool, a `Decision` is the
-    gate's; anything else is the tool's result. After the last row the model answers.
+    gate's; anything else is the tool's result. After the last row the model answers. The kernel's own counter
+    of denials stays out of it unless `repeated_denials` sets it.
     """
     outcomes = deque(outcome for _, _, outcome in rows)
 
@@ -498,7 +493,7 @@ def rehearse(rows: Sequence[Row], guards: Sequence[Guard] = ()) -> RunResult:
         tool_call_message(f"call{n:02d}", name, dict(arguments))
         for n, (name, arguments, _) in enumerate(rows, 1)
     ]
-    roomy = Limits(max_turns=len(rows) + 1, max_prompt_tokens=10**9, repeated_denials=len(rows) + 1)
-    return run_agent(
-        "rehearsal", ScriptedModel([*proposals, answer_message("done")]), tools, gate, roomy, guards
-    )
+    turns = len(rows) + 1
+    limits = Limits(turns, max_prompt_tokens=10**9, repeated_denials=repeated_denials or turns)
+    script = ScriptedModel([*proposals, answer_message("done")])
+    return run_agent("rehearsal", script, tools, gate, limits, guards)

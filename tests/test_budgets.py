@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentkit.budgets import (
+    BRANCHES,
     ENDINGS,
     ENDS_IN,
-    STOP_REASONS,
     CostLedger,
     Prices,
     Step,
@@ -171,7 +171,7 @@ def test_trust_falls_from_predicate_to_model_to_cap_to_detector_to_what_only_loo
 
 
 # --- stop reasons ------------------------------------------------------------------------------
-@pytest.mark.parametrize("reason", [*STOP_REASONS, None, "brand_new_reason", ""])
+@pytest.mark.parametrize("reason", [*BRANCHES, None, "brand_new_reason", ""])
 def test_the_kernel_does_what_the_dispatch_table_says(reason: str | None) -> None:
     branch = dispatch(reason)
     first = LOOKUP if reason == "tool_use" else HELLO
@@ -184,7 +184,7 @@ def test_the_kernel_does_what_the_dispatch_table_says(reason: str | None) -> Non
 
 
 def test_the_six_documented_reasons_each_say_what_goes_wrong_without_them() -> None:
-    assert set(STOP_REASONS) == {
+    assert set(BRANCHES) == {
         "tool_use",
         "end_turn",
         "max_tokens",
@@ -192,7 +192,7 @@ def test_the_six_documented_reasons_each_say_what_goes_wrong_without_them() -> N
         "pause_turn",
         "stop_sequence",
     }
-    assert all(branch.meaning and branch.without and branch.action for branch in STOP_REASONS.values())
+    assert all(branch.meaning and branch.without and branch.action for branch in BRANCHES.values())
 
 
 def test_pause_pause_pause_end_is_one_turn_four_calls_and_no_user_message() -> None:
@@ -594,6 +594,14 @@ def test_broken_arguments_again_and_again_are_the_same_call() -> None:
 def test_only_the_repeated_denial_is_on_by_default() -> None:
     for script in (rows("a" * 7), READ_WRITE_READ[:7], STILL_RED[:7], DRIFTING[:7]):
         assert rehearse(script).stop is Stop.ANSWERED
+
+
+def test_the_counter_of_denials_can_be_rehearsed_and_errs_where_a_gate_changes_its_mind() -> None:
+    waits = [("refund", {}, DENIED), ("wait", {}, "11:00"), ("refund", {}, DENIED), ("wait", {}, "12:00")]
+    waits += [("refund", {}, "paid")]
+    ended = [rehearse(rows, repeated_denials=2) for rows in (ALTERNATING, DRIFTING, waits)]
+    assert [result.stop for result in ended] == [Stop.NO_PROGRESS, Stop.ANSWERED, Stop.NO_PROGRESS]
+    assert [result.state.turns for result in ended] == [3, len(DRIFTING) + 1, 3]
 
 
 def test_a_guard_runs_after_the_results_and_before_the_next_call() -> None:

@@ -411,6 +411,18 @@ def test_deciding_twice_is_refused_so_that_a_double_click_buys_nothing() -> None
     assert [entry.approved for entry in review.log] == [True]
 
 
+def test_single_use_ends_with_the_desk_a_second_one_over_the_old_state_pays_again() -> None:
+    """What `Approvals` does not promise: nothing was stored after the payment, so the call still waits."""
+    paused, tools, effects = pause("gated")
+    stored = paused.state.to_json()
+    for reviewer in ("ines", "omar"):
+        state = RunState.from_json(stored)
+        review = Approvals(pending_calls(state))
+        review.approve(call_digest(pending_calls(state)[0]), reviewer)
+        resume_agent(state, propose("gated"), tools, with_approvals(POLICY, review))
+    assert effects == ["gated 0", "gated 0"]
+
+
 def test_only_what_waits_can_be_decided() -> None:
     with pytest.raises(ValueError, match="pending_calls"):
         Approvals([refund(9999)]).approve(call_digest(refund(1)), "ines")
