@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/05-gate.md. Edit the chapter, not this file.
-# bookkit: cells 88b175bccae2, body be81c802e22d
+# bookkit: cells 645883396ff4, body a0edfe6ce2d2
 """The gate."""
 
 from __future__ import annotations
@@ -204,8 +204,8 @@ class Approvals:
     A yes is spent by the first call it lets through. A no stands for as long as the desk does. `log` keeps
     every decision. Only digests of calls that wait can be decided: anything else raises ValueError.
 
-    All of it lives in this object. A second desk, opened from a state that was stored before the effect, knows
-    of no earlier yes and takes another; an effect that must happen once needs a record of its own.
+    All of it lives in this object. A second desk, opened from a state that was stored before the effect,
+    knows of no earlier yes and takes another; an effect that must happen once needs a record of its own.
     """
 
     waiting: Iterable[ToolCall]
