@@ -10,7 +10,7 @@ from bookkit.render import site, sources, stamp, whole
 
 
 def run(book: Book, formats: Sequence[str]) -> list[Path]:
-    """Render the formats ("html", "epub", "pdf") and return the files written, a format's first one first.
+    """Render the formats ("html", "epub", "pdf") and return pages and documents, pages in reading order.
 
     Everything is made, and found to be right, before the first file of a format is replaced.
     """
@@ -19,5 +19,6 @@ def run(book: Book, formats: Sequence[str]) -> list[Path]:
     paths: list[Path] = []
     for kind in formats:
         contents = site.build(book, pages) if kind == "html" else whole.build(book, pages, kind)
-        paths += stamp.publish(book, kind, digest, contents)
+        written = stamp.publish(book, kind, digest, contents)
+        paths += [path for path in written if path.suffix == f".{kind}"]
     return paths

@@ -9,6 +9,7 @@ local target, chapter, dir
 local facts
 local counters
 local section = { 0, 0, 0, 0, 0, 0 }
+local told = {} -- pictures whose missing alt text was told of
 
 local KINDS = { fig = 'Figure', tbl = 'Table', eq = 'Equation', sec = 'Section', lst = 'Listing' }
 local CALLOUTS = { note = true, warning = true, tip = true, important = true, caution = true }
@@ -99,7 +100,9 @@ local function image(img)
   img.attributes['fig-alt'] = nil
   if kind_of(img.identifier) then problem('`' .. img.identifier .. '` has no caption', img.identifier) end
   if alt then img.attributes.alt = alt end
-  if (alt or pandoc.utils.stringify(img.caption)) == '' then problem('a picture without alt text: ' .. img.src, img.src) end
+  if (alt or pandoc.utils.stringify(img.caption)) == '' and not told[img.src] then
+    problem('a picture without alt text: ' .. img.src, img.src)
+  end
   if not img.src:match('^%a[%w+.-]*:') then
     img.src = 'asset:' .. (img.src:sub(1, 1) == '/' and img.src:sub(2) or dir .. img.src)
   end
@@ -113,7 +116,10 @@ local function figure_alt(content, id, caption)
     Image = function(img)
       local described = pandoc.utils.stringify(img.caption)
       local alt = img.attributes.alt or img.attributes['fig-alt'] or (described ~= caption and described) or ''
-      if alt == '' then problem('figure `' .. id .. '` has no alt text (`fig-alt`)', id) end
+      if alt == '' then
+        problem('figure `' .. id .. '` has no alt text (`fig-alt`)', id)
+        told[img.src] = true
+      end
     end,
   })
 end

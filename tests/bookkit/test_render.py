@@ -10,6 +10,7 @@ import re
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 import render_book
@@ -250,6 +251,23 @@ class TestWhole:
         assert "<dc:language>en</dc:language>" in package
         assert any(name.endswith(".png") for name in names)
         assert sum(name.endswith(".svg") for name in names) == 4
+
+    def test_every_page_of_the_epub_is_well_formed(self, built: Path) -> None:
+        with zipfile.ZipFile(built / "_book/A-Book-of-Shapes.epub") as epub:
+            for name in epub.namelist():
+                if name.endswith((".xhtml", ".opf", ".ncx", ".svg")):
+                    ElementTree.fromstring(epub.read(name))
+
+    def test_rendering_names_the_pages_in_reading_order_and_the_documents(self, built: Path) -> None:
+        paths = render.run(load(built), ["html", "epub", "pdf"], "pandoc")
+        assert [path.name for path in paths] == [
+            "index.html",
+            "01-shapes.html",
+            "02-words.html",
+            "01-shapes.html",
+            "A-Book-of-Shapes.epub",
+            "A-Book-of-Shapes.pdf",
+        ]
 
     def test_pdf_is_a_pdf_of_some_pages(self, built: Path) -> None:
         content = (built / "_book/A-Book-of-Shapes.pdf").read_bytes()
