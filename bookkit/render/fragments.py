@@ -24,11 +24,12 @@ from bookkit.errors import BookError
 from bookkit.render.sources import Manuscript, Page, manuscript
 
 THEME = Path(__file__).parent.parent / "theme"
-FILTER = THEME / "book.lua"
+FILTER, STYLE = THEME / "book.lua", THEME / "book.csl"
 CACHE = ".bookkit/pages"
 READER = "markdown"
 COMMON = ("--wrap=none", "--columns=10000", "--section-divs", "--mathml", "--syntax-highlighting=none")
 WARNING = re.compile(r"^\[WARNING\] (.+(?:\n  .+)*)", re.MULTILINE)
+IDENTIFIER = re.compile(r'\sid="([^"]+)"')
 AT_LINE = re.compile(r"line (\d+)")
 CITED = re.compile(r"citation (\S+) not found")
 QUOTED = re.compile(r"(?:['\u2018])([\w:.-]+)")
@@ -77,7 +78,8 @@ def convert(book: Book, pages: Sequence[Page], target: str) -> list[Fragment]:
 def _environment(book: Book) -> str:
     """A digest of what every fragment depends on beside its own text."""
     sources = files.read_text(book.bibliography) if book.bibliography else ""
-    return files.digest([pandoc(), FILTER.read_text(encoding="utf-8"), sources, COMMON])
+    ours = [path.read_text(encoding="utf-8") for path in (FILTER, STYLE)]
+    return files.digest([pandoc(), ours, sources, COMMON])
 
 
 def _fragment(book: Book, page: Page, source: Manuscript, target: str, environment: str) -> Fragment:
@@ -101,7 +103,7 @@ def _arguments(book: Book, page: Page, target: str) -> list[str]:
     if page.chapter.is_solution:
         meta["solutions"] = "true"
     if book.bibliography:
-        meta |= {"bibliography": str(book.bibliography), "link-citations": "true"}
+        meta |= {"bibliography": str(book.bibliography), "csl": str(STYLE), "link-citations": "true"}
     return [*arguments, f"--lua-filter={FILTER}", *(f"--metadata={key}={meta[key]}" for key in meta)]
 
 
@@ -174,7 +176,7 @@ def _split(output: str, target: str) -> tuple[Mapping[str, Any], str]:
     """The facts, which the filter put in front, and the rest."""
     if target == "html":
         head, _, body = output.partition("\n")
-        return json.loads(head), body
+        return json.loads(head) | {"ids": IDENTIFIER.findall(body)}, body
     document = json.loads(output)
     head = document["blocks"].pop(0)["c"][1]
     return json.loads(head), json.dumps(document)

@@ -18,6 +18,7 @@ from bookkit.render.sources import Page
 
 SCHEME = re.compile(r'(href|src)="(xref|page|asset):([^"]*)"(\s+class="xref"></a>)?')
 EMPTY_HEADER = re.compile(r"<th(\s[^>]*)?></th>")  # a table's empty corner heads nothing
+COMMENT = re.compile(r"^\s*/\*.*?\*/", re.DOTALL | re.MULTILINE)
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 MARK = (
     '<svg class="mark" viewBox="0 0 24 24" aria-hidden="true"><path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/>'
@@ -36,8 +37,9 @@ def build(book: Book, pages: Sequence[Page]) -> Contents:
     """Every file of the site by its path in it. Raises BookError for whatever does not resolve."""
     fragments = convert(book, pages, "html")
     index = resolve.index(book, fragments)
-    bodies = {each.page.href: _finished(each, index) for each in fragments}
+    bodies = {each.page.href: _resolved(each, index) for each in fragments}
     readings = {href: search.read(body) for href, body in bodies.items()}
+    bodies = {href: highlight.colour_blocks(body) for href, body in bodies.items()}
     template = (THEME / "page.html").read_text(encoding="utf-8")
     contents: Contents = {}
     for fragment in fragments:
@@ -50,7 +52,14 @@ def build(book: Book, pages: Sequence[Page]) -> Contents:
 
 
 def _theme() -> Contents:
-    return {f"theme/{name}": (THEME / name).read_bytes() for name in ("book.css", "book.js")}
+    return {f"theme/{name}": _packed(name).encode() for name in ("book.css", "book.js")}
+
+
+def _packed(name: str) -> str:
+    """A theme file without comments on lines of their own and without indentation."""
+    lines = COMMENT.sub("", (THEME / name).read_text(encoding="utf-8")).splitlines()
+    kept = (line.strip() for line in lines)
+    return "\n".join(line for line in kept if line and not line.startswith("//")) + "\n"
 
 
 def _attachments(book: Book, fragments: Sequence[Fragment]) -> Contents:
@@ -69,7 +78,7 @@ def _attachments(book: Book, fragments: Sequence[Fragment]) -> Contents:
 # A page's own text
 
 
-def _finished(fragment: Fragment, index: Index) -> str:
+def _resolved(fragment: Fragment, index: Index) -> str:
     """The fragment's HTML with every reference and link leading somewhere."""
     here = fragment.page
 
@@ -85,8 +94,7 @@ def _finished(fragment: Fragment, index: Index) -> str:
             f'{link} class="xref">{escape(label.name(rest.endswith("?bare")))}</a>' if is_reference else link
         )
 
-    body = EMPTY_HEADER.sub(r"<td\1></td>", SCHEME.sub(target, fragment.body))
-    return highlight.colour_blocks(body)
+    return EMPTY_HEADER.sub(r"<td\1></td>", SCHEME.sub(target, fragment.body))
 
 
 def _relative(start: str, target: str) -> str:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from bookkit.book import Book
 from bookkit.errors import BookError
 from bookkit.render import resolve
-from bookkit.render.fragments import THEME, WARNING, Fragment, convert, run_pandoc
+from bookkit.render.fragments import STYLE, THEME, WARNING, Fragment, convert, run_pandoc
 from bookkit.render.resolve import Index
 from bookkit.render.site import authors_of
 from bookkit.render.sources import Page
@@ -152,6 +152,7 @@ def _citations(book: Book) -> Iterator[str]:
         yield from (
             "--citeproc",
             "--metadata=link-citations=true",
+            f"--csl={STYLE}",
             f"--bibliography={book.bibliography.resolve()}",
         )
 

@@ -323,6 +323,13 @@ local function number_equations(inlines)
   return out
 end
 
+-- Looking into every run of text takes longer than all the rest: only where there is an equation.
+local function number_all_equations(blocks)
+  local found = false
+  blocks:walk({ Math = function(math) found = found or math.mathtype == 'DisplayMath' end })
+  return found and blocks:walk({ Inlines = number_equations }) or blocks
+end
+
 -- References -------------------------------------------------------------------------------------------------------
 
 local function xref(citation)
@@ -410,7 +417,9 @@ local function cite_sources(doc)
   return pandoc.utils.citeproc(doc)
 end
 
+-- Of a page, Python reads them from the HTML, which is faster.
 local function collect_ids(doc)
+  if target == 'html' then return end
   local function keep(el)
     if el.identifier ~= '' then facts.ids:insert(el.identifier) end
   end
@@ -441,7 +450,7 @@ function Pandoc(doc)
   doc.blocks = doc.blocks:walk({ Div = early_div })
   doc.blocks = doc.blocks:walk({ traverse = 'topdown', Cite = cite })
   doc.blocks = doc.blocks:walk(number_blocks)
-  doc.blocks = doc.blocks:walk({ Inlines = number_equations, Image = image, Link = link })
+  doc.blocks = number_all_equations(doc.blocks:walk({ Image = image, Link = link }))
   if meta.solutions then doc.blocks = fold_solutions(doc.blocks) end
   doc = cite_sources(doc)
   collect_ids(doc)

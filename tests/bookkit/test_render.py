@@ -119,7 +119,7 @@ class TestNumbersAndReferences:
                 assert not anchor or f'id="{anchor}"' in pages[there], f"{path.name} links to {target}"
 
     def test_a_citation_is_linked_to_the_pages_own_list(self, words: str) -> None:
-        assert '(<a href="#ref-euler1748" role="doc-biblioref">Euler 1748, 3</a>)' in words
+        assert re.search(r'\(<a href="#ref-euler1748" role="doc-biblioref">Euler 1748, p\.\s3</a>\)', words)
         assert '<div id="ref-euler1748" class="csl-entry" role="listitem">' in words
         assert ">References</h2>" in words
 
@@ -503,9 +503,9 @@ class TestSmallParts:
             re.sub(r"<[^>]+>", "", html).replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
             == code
         )
-        assert '<span class="fu">A</span>' in html
-        assert '<span class="at">@cached</span>' in html
-        assert '<span class="dv">0x1f</span>' in html
+        assert "<c-fu>A</c-fu>" in html
+        assert "<c-at>@cached</c-at>" in html
+        assert "<c-dv>0x1f</c-dv>" in html
 
     def test_names_that_only_look_like_keywords_stay_plain(self) -> None:
         assert highlight.coloured("self.print, x.if_, format_map, Nonesuch", highlight.PYTHON) == (
