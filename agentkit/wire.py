@@ -1,11 +1,12 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells 13a6c4ab6fcc, body 87e7b62f378c
+# bookkit: cells 60d931111e51, body 01254ed9a0b3
 """The wire."""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -14,6 +15,7 @@ from typing import Any, ClassVar
 from agentkit.tools import JSON, ToolCall, json_type, show
 
 __all__ = [
+    "ANSWER_KEYS",
     "DROPPED_KEYS",
     "EMPTY",
     "MALFORMED",
@@ -29,31 +31,33 @@ __all__ = [
     "RESULT_KEYS",
     "ROLES",
     "SCAN",
+    "SPACE",
     "SPLIT",
     "STOP_REASONS",
+    "TWICE",
     "UNNAMED",
     "UNREAD",
     "WRONG_USE",
+    "Exchange",
     "Message",
     "NotJSON",
-    "Pairing",
     "Reply",
     "ScriptedModel",
     "TextBlock",
     "ToolUseBlock",
     "Usage",
     "answer_message",
+    "anthropic_problems",
+    "as_json",
     "as_text",
     "assistant_from_blocks",
     "block_ids",
     "block_json",
     "broken_call",
     "call_ids",
-    "check_anthropic",
     "check_messages",
-    "check_openai",
     "check_roles",
-    "close_turn",
+    "complain",
     "content_blocks",
     "content_text",
     "count",
@@ -61,14 +65,15 @@ __all__ = [
     "encode",
     "entries",
     "entry_from_block",
-    "entry_id",
+    "entry_to_openai",
+    "exchanges",
     "finite",
     "first_choice",
     "free_id",
     "from_anthropic",
+    "given_id",
     "holds_results",
     "is_block",
-    "is_json",
     "is_message",
     "is_plain",
     "is_well_formed",
@@ -77,30 +82,39 @@ __all__ = [
     "may_stay",
     "merge_parts",
     "message_from_result",
+    "message_to_openai",
+    "missing",
     "no_constant",
     "normalise_reply",
+    "openai_problems",
     "parse_json",
     "parse_tool_calls",
+    "proposed",
     "read_arguments",
     "read_call",
     "read_calls",
+    "readable",
     "rebuilt",
+    "repeated",
     "replayed",
     "reply_from_anthropic",
     "reply_from_openai",
     "reports_failure",
+    "responses",
     "result_block",
     "stop_reason",
+    "strangers",
     "to_anthropic",
     "to_openai",
     "tool_call_message",
     "tool_message",
+    "tool_results",
     "turn_from_anthropic",
     "turn_to_anthropic",
-    "unanswered",
     "unique_members",
     "usage_from_anthropic",
     "usage_from_openai",
+    "uses",
 ]
 
 
@@ -153,6 +167,8 @@ encode = make_encoder()
 
 # %% chapters/03-wire.md § A model is one method
 
+NOTHING_TO_ADD = "I have nothing further to add."
+
 
 @dataclass(frozen=True)
 class Usage:
@@ -172,16 +188,12 @@ class Reply:
     usage: Usage | None = None
 
 
-NOTHING_TO_ADD = "I have nothing further to add."
-
-
 @dataclass
 class ScriptedModel:
-    """A stand-in for a chat model whose whole behaviour is a script that the reader can see.
+    """A stand-in for a chat model: plays `turns` in order, or reacts to the last tool result.
 
-    `turns` are played in order. When the last message is a tool result that holds a key of `reactions`, the
-    message under that key is returned instead and no turn is used up. Which turn is next follows from the
-    transcript alone, so that a run restored from its transcript goes on where it was.
+    A key of `reactions` that occurs in the result decides, and uses up no turn. Which turn is next follows
+    from the transcript alone.
     """
 
     turns: Sequence[Message | Reply]
@@ -207,24 +219,18 @@ class ScriptedModel:
         return next((reply for key, reply in self.reactions.items() if key in text), None)
 
     def turns_used(self, messages: list[Message]) -> int:
-        """The turns that a transcript has used up: its assistant messages, reactions not counted.
-
-        Remembers how far it read the list it was last given, so that a turn costs the same in a long run.
-        """
+        """The assistant messages that were no reaction. Reads on where it stopped in the list it last saw."""
         seen, last, upto, used = self._place
         if seen is not messages or len(messages) < upto or (upto and messages[upto - 1] is not last):
             upto, used = 0, 0
-        for index in range(upto, len(messages)):
-            if messages[index].get("role") == "assistant":
-                reacted = index > 0 and self.reaction_to(messages[index - 1]) is not None
-                used += 0 if reacted else 1
+        for at in range(upto, len(messages)):
+            if messages[at].get("role") == "assistant":
+                used += at == 0 or self.reaction_to(messages[at - 1]) is None
         self._place = (messages, messages[-1] if messages else None, len(messages), used)
         return used
 
 
 # %% chapters/03-wire.md § What a lenient reader lets through
-
-MAX_DEPTH = 100
 
 
 class NotJSON(ValueError):
@@ -235,8 +241,8 @@ def unique_members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
     """The members of one object; two under one name are refused, for nobody can say which was meant."""
     members = dict(pairs)
     if len(members) != len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
+        times = Counter(name for name, _ in pairs)
+        twice = next(name for name in times if times[name] > 1)
         raise NotJSON(f"the key {show(twice)} occurs twice in one object")
     return members
 
@@ -260,14 +266,17 @@ READER: Any = json.JSONDecoder(
 SCAN: Callable[[str, int], tuple[JSON, int]] = READER.scan_once
 
 
+MAX_DEPTH = 100
+SPACE = " \t\n\r"  # what JSON calls white space; Python's strip() would take more
+
+
 def parse_json(text: str) -> JSON:
     """The value of a JSON text, or `NotJSON` with the reason; never another exception.
 
     Stricter than `json.loads`: no NaN or infinity, no key twice in an object, at most `MAX_DEPTH` levels.
     """
-    start = len(text) - len(text.lstrip(" \t\n\r"))
     try:
-        value, end = SCAN(text, start)
+        value, end = SCAN(text, len(text) - len(text.lstrip(SPACE)))
     except StopIteration as stop:
         raise NotJSON(f"Expecting value at character {stop.value}") from None
     except json.JSONDecodeError as error:
@@ -278,9 +287,9 @@ def parse_json(text: str) -> JSON:
         raise NotJSON(f"nested more than {MAX_DEPTH} levels deep") from None
     except ValueError:
         raise NotJSON("a number has too many digits") from None
-    if text[end:].strip(" \t\n\r"):
+    if end != len(text) and text[end:].strip(SPACE):
         raise NotJSON(f"extra text at character {end}")
-    if text.count("[") + text.count("{") > MAX_DEPTH and depth(value) > MAX_DEPTH:
+    if len(text) > 2 * MAX_DEPTH and depth(value) > MAX_DEPTH:  # each level takes two brackets
         raise NotJSON(f"nested more than {MAX_DEPTH} levels deep")
     return value
 
@@ -319,7 +328,7 @@ def read_arguments(raw: JSON) -> tuple[dict[str, JSON] | None, str, str | None]:
 def as_text(value: Any) -> str:
     """A value as JSON text. One that has none becomes a text that is no JSON, and so stays a problem."""
     try:
-        return json.dumps(value, allow_nan=False)
+        return encode(value)
     except (TypeError, ValueError, RecursionError):
         return f"<{type(value).__name__} that is not JSON>"
 
@@ -331,40 +340,85 @@ def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
     """One entry of `tool_calls`, as a call (whose problem says what was wrong) and as a well-formed entry."""
     function = item.get("function") if isinstance(item, dict) else None
     if not isinstance(function, dict):
-        return broken_call(call_id, UNNAMED, f"a tool call must hold a function, got {json_type(function)}")
+        return broken_call(call_id, f"a tool call must hold a function, got {json_type(function)}")
     name = function.get("name")
     if not isinstance(name, str) or not name:
         wrong = "is empty" if name == "" else f"must be a string, got {json_type(name)}"
-        return broken_call(call_id, UNNAMED, f"the name of the tool {wrong}")
+        return broken_call(call_id, f"the name of the tool {wrong}")
     arguments, text, problem = read_arguments(function.get("arguments"))
     call = ToolCall(call_id, name, arguments, problem)
     if is_well_formed(item, call_id):
         return call, item
-    kept = {
-        key: value
-        for key, value in item.items()
-        if key not in ("id", "type", "function") and is_json({key: value})
-    }
     entry = {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
-    return call, entry | json.loads(encode(kept))
+    return call, entry | as_json({key: value for key, value in item.items() if key not in entry})
 
 
-def broken_call(call_id: str, name: str, problem: str) -> tuple[ToolCall, Message]:
+def broken_call(call_id: str, problem: str) -> tuple[ToolCall, Message]:
     """An entry that is no call. Its arguments become a text that nobody can read, so that it never runs."""
-    function = {"name": name, "arguments": f"<{problem}>"}
-    return ToolCall(call_id, name, None, problem), {"id": call_id, "type": "function", "function": function}
+    function = {"name": UNNAMED, "arguments": f"<{problem}>"}
+    return ToolCall(call_id, UNNAMED, None, problem), {
+        "id": call_id,
+        "type": "function",
+        "function": function,
+    }
 
 
 def is_well_formed(item: Message, call_id: str) -> bool:
     """Whether an entry with a named function can enter the transcript as it is: these keys and no others."""
+    if len(item) != 3 or item.get("id") != call_id or item.get("type") != "function":
+        return False
     function = item["function"]
-    outer = len(item) == 3 and item.get("type") == "function" and item.get("id") == call_id
-    return outer and len(function) == 2 and isinstance(function.get("arguments"), str)
+    return len(function) == 2 and isinstance(function.get("arguments"), str)
 
 
-def is_json(value: Any) -> bool:
-    """Whether a value can be written as JSON."""
-    return not as_text(value).startswith("<")
+def as_json(members: Mapping[Any, Any]) -> Message:
+    """The members that JSON can hold, as it holds them: a tuple becomes a list. The others are left out."""
+    kept: Message = {}
+    for key, value in members.items():
+        try:
+            kept.update(parse_json(encode({key: value})))
+        except (TypeError, ValueError, RecursionError):
+            continue
+    return kept
+
+
+def call_ids(items: list[Any]) -> list[str]:
+    """An id for each entry, unique within the message: the given one, or one made from it or from its place.
+
+    The first to use an id keeps it. A second one gets `_2` appended; an entry without an id is `call_1`, by
+    its place. Neither ever takes an id that another entry brought along.
+    """
+    if len(items) == 1:
+        return [given_id(items[0]) or "call_1"]
+    given = [given_id(item) for item in items]
+    taken = set(given)
+    if len(taken) == len(given) and "" not in taken:
+        return given
+    ids: list[str] = []
+    seen: set[str] = set()
+    tried: dict[str, int] = {}
+    for place, wish in enumerate(given, 1):
+        free = wish if wish and wish not in seen else free_id(wish or f"call_{place}", taken, tried)
+        taken.add(free)
+        seen.add(free)
+        ids.append(free)
+    return ids
+
+
+def given_id(item: Any) -> str:
+    """The id that an entry brings along, "" when it has none."""
+    given = item.get("id") if isinstance(item, dict) else None
+    return given if isinstance(given, str) else ""
+
+
+def free_id(wish: str, taken: set[str], tried: dict[str, int]) -> str:
+    """`wish`, or `wish` with the first free number behind it. The search goes on where the last one ended."""
+    number, free = tried.get(wish, 1), wish
+    while free in taken:
+        number += 1
+        free = f"{wish}_{number}"
+    tried[wish] = number
+    return free
 
 
 def entries(message: Any) -> list[Any]:
@@ -375,50 +429,56 @@ def entries(message: Any) -> list[Any]:
     return raw if isinstance(raw, list) else [raw]
 
 
-def call_ids(items: list[Any]) -> list[str]:
-    """An id for each entry, unique within the message: the given one, or one made from it or from its place.
-
-    The first to use an id keeps it. A second one gets `_2` appended; an entry without an id is `call_1`, by
-    its place. Neither ever takes an id that another entry brought along.
-    """
-    given = [item.get("id") if isinstance(item, dict) else None for item in items]
-    if len(given) == 1:
-        return [given[0] if isinstance(given[0], str) and given[0] else "call_1"]
-    taken = {each for each in given if isinstance(each, str) and each}
-    seen: set[str] = set()
-    ids = []
-    for place, each in enumerate(given, 1):
-        if not isinstance(each, str) or not each:
-            each = free_id(f"call_{place}", taken)
-        elif each in seen:
-            each = free_id(each, taken)
-        taken.add(each)
-        seen.add(each)
-        ids.append(each)
-    return ids
-
-
-def free_id(wish: str, taken: set[str]) -> str:
-    """`wish`, or `wish` with the first free number behind it."""
-    number, free = 1, wish
-    while free in taken:
-        number += 1
-        free = f"{wish}_{number}"
-    return free
-
-
-def read_calls(message: Any) -> list[tuple[ToolCall, Message]]:
-    """Every entry of a message's `tool_calls`, as a call and as a well-formed entry."""
-    items = entries(message)
-    return [read_call(item, call_id) for item, call_id in zip(items, call_ids(items), strict=True)]
+def read_calls(items: list[Any]) -> tuple[list[ToolCall], list[Message]]:
+    """Raw entries as calls, and as well-formed entries."""
+    calls, kept = [], []
+    for item, call_id in zip(items, call_ids(items), strict=True):
+        call, entry = read_call(item, call_id)
+        calls.append(call)
+        kept.append(entry)
+    return calls, kept
 
 
 def parse_tool_calls(message: Any) -> list[ToolCall]:
     """The calls that a message proposes, in order; none for an answer. Never raises, whatever comes."""
-    return [call for call, _ in read_calls(message)]
+    return read_calls(entries(message))[0]
 
 
 # %% chapters/03-wire.md § What enters the transcript
+
+PLAIN_KEYS = {"role", "content", "tool_calls"}
+ANSWER_KEYS = {"role", "content"}
+
+
+def is_message(message: Any) -> bool:
+    """Whether something can be read as an assistant message."""
+    if not isinstance(message, dict) or PLAIN_KEYS.isdisjoint(message):
+        return False
+    content = message.get("content")
+    fits = content is None or isinstance(content, (str, list))
+    return fits and message.get("role", "assistant") == "assistant"
+
+
+def content_text(content: Any) -> str:
+    """The text of a message's content: itself, or the text parts of a list joined."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else []
+    texts = [
+        part.get("text") for part in parts if isinstance(part, dict) and part.get("type", "text") == "text"
+    ]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
+def is_plain(message: Message, items: list[Any], kept: list[Message]) -> bool:
+    """Whether a message can enter the transcript as it is: no other keys, and every entry was well formed."""
+    content = message.get("content")
+    if not items:
+        return isinstance(content, str) and message.keys() == ANSWER_KEYS
+    if content == "" or isinstance(content, list) or message.keys() != PLAIN_KEYS:
+        return False
+    return kept == items
+
 
 MALFORMED = "malformed"
 
@@ -433,65 +493,68 @@ def normalise_reply(reply: Any) -> tuple[Reply, list[ToolCall]]:
     message, reason, usage = reply, None, None
     if isinstance(reply, Reply):
         message, reason, usage = reply.message, reply.stop_reason, reply.usage
-    usage = usage if isinstance(usage, Usage) else None
+        usage = usage if isinstance(usage, Usage) else None
+        reason = reason if reason is None or isinstance(reason, str) else MALFORMED
     if not is_message(message):
         return Reply({"role": "assistant", "content": ""}, MALFORMED, usage), []
-    read = read_calls(message)
-    if not is_plain(message, read):
-        message = rebuilt(message, read)
-    if not (reason is None or isinstance(reason, str)):
-        reason = MALFORMED
-    return Reply(message, reason, usage), [call for call, _ in read]
+    items = entries(message)
+    calls, kept = read_calls(items)
+    if not is_plain(message, items, kept):
+        message = rebuilt(message, kept)
+    return Reply(message, reason, usage), calls
 
 
-PLAIN_KEYS = {"role", "content", "tool_calls"}
-
-
-def is_message(message: Any) -> bool:
-    """Whether something can be read as an assistant message."""
-    if not isinstance(message, dict) or PLAIN_KEYS.isdisjoint(message):
-        return False
-    content = message.get("content")
-    fits = content is None or isinstance(content, (str, list))
-    return fits and message.get("role", "assistant") == "assistant"
-
-
-def is_plain(message: Message, read: list[tuple[ToolCall, Message]]) -> bool:
-    """Whether a message can enter the transcript as it is."""
-    content = message.get("content")
-    if not read:
-        return isinstance(content, str) and message.keys() == {"role", "content"}
-    if message.keys() != PLAIN_KEYS or isinstance(content, list) or content == "":
-        return False
-    return [id(entry) for _, entry in read] == [id(item) for item in entries(message)]  # the same objects
-
-
-def rebuilt(message: Message, read: list[tuple[ToolCall, Message]]) -> Message:
+def rebuilt(message: Message, kept: list[Message]) -> Message:
     """A message made well formed: content as text, entries as read; further keys stay when they are JSON."""
     text = content_text(message.get("content"))
-    body: Message = {"role": "assistant", "content": (text or None) if read else text}
-    if read:
-        body["tool_calls"] = [entry for _, entry in read]
+    body: Message = {"role": "assistant", "content": (text or None) if kept else text}
+    if kept:
+        body["tool_calls"] = kept
     further = {key: value for key, value in message.items() if key not in PLAIN_KEYS and may_stay(key, value)}
-    return {**body, **json.loads(encode(further))}  # as JSON holds it: a tuple becomes a list
+    return body | as_json(further)
 
 
 def may_stay(key: Any, value: Any) -> bool:
-    """Whether a further key of a message may be kept: it can be written, and OpenAI takes it back."""
+    """Whether OpenAI takes a further key of a message back."""
     if key in ("audio", "function_call"):
         return False
-    return isinstance(value, str) if key in ("name", "refusal") else is_json({key: value})
+    return key not in ("name", "refusal") or isinstance(value, str)
 
 
-def content_text(content: Any) -> str:
-    """The text of a message's content: itself, or the text parts of a list joined."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else []
-    texts = [
-        part.get("text") for part in parts if isinstance(part, dict) and part.get("type", "text") == "text"
-    ]
-    return "".join(text for text in texts if isinstance(text, str))
+# %% chapters/03-wire.md § What leaves it
+
+UNREAD = "_unread_arguments"
+OPENAI_KEYS = {"role", "content", "tool_calls", "tool_call_id", "name", "refusal"}
+
+
+def readable(call: ToolCall, entry: Message) -> dict[str, JSON]:
+    """The arguments of a call as an object; those that could not be read as a text, under the key UNREAD."""
+    return {UNREAD: entry["function"]["arguments"]} if call.arguments is None else call.arguments
+
+
+def to_openai(messages: Iterable[Message]) -> list[Message]:
+    """A transcript as OpenAI takes it: without what was kept for another provider.
+
+    Arguments are always the text of an object: what could not be read is sent under the key UNREAD. The
+    transcript itself is not changed.
+    """
+    return [message_to_openai(message) for message in messages]
+
+
+def message_to_openai(message: Message) -> Message:
+    """One message of a transcript as OpenAI takes it."""
+    sent = {key: value for key, value in message.items() if key in OPENAI_KEYS}
+    if items := entries(sent):
+        sent["tool_calls"] = [entry_to_openai(*pair) for pair in zip(*read_calls(items), strict=True)]
+    return sent
+
+
+def entry_to_openai(call: ToolCall, entry: Message) -> Message:
+    """One entry of `tool_calls`, its arguments the text of an object; unchanged if they are one already."""
+    if call.arguments:
+        return entry
+    function = {**entry["function"], "arguments": encode(readable(call, entry))}
+    return {**entry, "function": function}
 
 
 # %% chapters/03-wire.md § Why a reply ends
@@ -534,18 +597,12 @@ class ToolUseBlock:
     type: ClassVar[str] = "tool_use"
 
 
-UNREAD = "_unread_arguments"
-
-
 def content_blocks(message: Message) -> list[TextBlock | ToolUseBlock]:
     """An assistant message as the list of typed blocks that Anthropic's API would hold it in."""
     text = content_text(message.get("content"))
     blocks: list[TextBlock | ToolUseBlock] = [TextBlock(text)] if text else []
-    for call, entry in read_calls(message):
-        unread = {UNREAD: entry["function"]["arguments"]}
-        blocks.append(
-            ToolUseBlock(call.call_id, call.name, unread if call.arguments is None else call.arguments)
-        )
+    for call, entry in zip(*read_calls(entries(message)), strict=True):
+        blocks.append(ToolUseBlock(call.call_id, call.name, readable(call, entry)))
     return blocks
 
 
@@ -554,6 +611,9 @@ def block_json(block: TextBlock | ToolUseBlock) -> Message:
     if isinstance(block, TextBlock):
         return {"type": "text", "text": block.text}
     return {"type": "tool_use", "id": block.id, "name": block.name, "input": block.input}
+
+
+DROPPED_KEYS = {"role", "content", "tool_calls", "function_call", "audio"}
 
 
 def reply_from_openai(response: Any) -> Reply:
@@ -578,9 +638,6 @@ def first_choice(response: Any) -> dict[str, Any]:
     return first if isinstance(first, dict) else {}
 
 
-DROPPED_KEYS = {"role", "content", "tool_calls", "function_call", "audio"}
-
-
 def legacy_call(message: Message) -> list[Message]:
     """The single `function_call` of the older form, as a list of calls."""
     function = message.get("function_call")
@@ -603,14 +660,6 @@ def usage_from_openai(usage: Any) -> Usage | None:
     return Usage(count(usage, "prompt_tokens"), count(usage, "completion_tokens"), cached)
 
 
-OPENAI_KEYS = {"role", "content", "tool_calls", "tool_call_id", "name", "refusal"}
-
-
-def to_openai(messages: Iterable[Message]) -> list[Message]:
-    """A transcript as OpenAI takes it: without what was kept for another provider."""
-    return [{key: value for key, value in message.items() if key in OPENAI_KEYS} for message in messages]
-
-
 def reply_from_anthropic(response: Any) -> Reply:
     """A message of the Messages API (parsed JSON) as a `Reply`; anything else is `malformed`."""
     blocks = response.get("content") if isinstance(response, dict) else None
@@ -618,11 +667,6 @@ def reply_from_anthropic(response: Any) -> Reply:
         return Reply({}, MALFORMED)
     reason = stop_reason(response.get("stop_reason"))
     return Reply(assistant_from_blocks(blocks), reason, usage_from_anthropic(response.get("usage")))
-
-
-def is_block(block: Any, kind: str) -> bool:
-    """Whether something is a content block of one type."""
-    return isinstance(block, dict) and block.get("type") == kind
 
 
 def assistant_from_blocks(blocks: list[Any]) -> Message:
@@ -642,16 +686,17 @@ def assistant_from_blocks(blocks: list[Any]) -> Message:
     return message
 
 
+def is_block(block: Any, kind: str) -> bool:
+    """Whether something is a content block of one type."""
+    return isinstance(block, dict) and block.get("type") == kind
+
+
 def entry_from_block(block: Message) -> Message:
-    """A tool-use block as an entry of `tool_calls`."""
+    """A tool-use block as an entry of `tool_calls`; unread arguments are again the text they were."""
     given = block.get("input")
     unread = given.get(UNREAD) if isinstance(given, dict) and given.keys() == {UNREAD} else None
-    arguments = unread if isinstance(unread, str) else as_text(given)
-    return {
-        "id": block.get("id"),
-        "type": "function",
-        "function": {"name": block.get("name"), "arguments": arguments},
-    }
+    function = {"name": block.get("name"), "arguments": unread if isinstance(unread, str) else as_text(given)}
+    return {"id": block.get("id"), "type": "function", "function": function}
 
 
 def usage_from_anthropic(usage: Any) -> Usage | None:
@@ -664,6 +709,46 @@ def usage_from_anthropic(usage: Any) -> Usage | None:
 
 
 # %% chapters/03-wire.md § There and back
+
+
+def result_block(message: Message) -> Message:
+    """A tool message as a tool-result block, flagged as an error when it reports anything but success."""
+    content = message["content"]
+    block: Message = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
+    if "is_error" in message:
+        block["is_error"] = message["is_error"]
+    elif reports_failure(content):
+        block["is_error"] = True
+    return {**block, **message.get("extra", {})}
+
+
+def reports_failure(content: Any) -> bool:
+    """Whether the content of a tool message is what `tool_message` writes, with `ok` false."""
+    try:
+        body = parse_json(content) if isinstance(content, str) else None
+    except NotJSON:
+        return False
+    return isinstance(body, dict) and body.keys() == {"ok", "kind", "content"} and body["ok"] is False
+
+
+def turn_to_anthropic(message: Message) -> Message:
+    """One user or assistant message in Anthropic's form."""
+    content = message.get("content")
+    if message.get("role") == "user":
+        return {"role": "user", "content": list(content) if isinstance(content, list) else content}
+    if message.get("role") != "assistant":
+        raise ValueError(f"Anthropic's API has no role {show(message.get('role'))}")
+    return {"role": "assistant", "content": replayed(message) or ""}
+
+
+def replayed(message: Message) -> list[Message]:
+    """The blocks kept for replay, their calls as the transcript has them; else the blocks made from it."""
+    blocks = [block_json(block) for block in content_blocks(message)]
+    kept = message.get("blocks")
+    if not isinstance(kept, list):
+        return blocks
+    uses = iter([block for block in blocks if block["type"] == "tool_use"])
+    return [{**block, **next(uses, {})} if is_block(block, "tool_use") else block for block in kept]
 
 
 def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
@@ -686,61 +771,13 @@ def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
     return {"system": head[0]["content"] if head else None, "messages": merge_parts(body)}
 
 
-def turn_to_anthropic(message: Message) -> Message:
-    """One user or assistant message in Anthropic's form."""
-    if message.get("role") == "user":
-        return {"role": "user", "content": message.get("content")}
-    if message.get("role") != "assistant":
-        raise ValueError(f"Anthropic's API has no role {show(message.get('role'))}")
-    blocks = [block_json(block) for block in content_blocks(message)]
-    return {"role": "assistant", "content": replayed(message, blocks) or ""}
-
-
-def replayed(message: Message, blocks: list[Message]) -> list[Message]:
-    """The blocks kept for replay, under the ids of the transcript; else the blocks made from it."""
-    kept = message.get("blocks")
-    if not isinstance(kept, list):
-        return blocks
-    uses = iter([block for block in blocks if block["type"] == "tool_use"])
-    return [
-        {**block, "id": next(uses, block)["id"]} if is_block(block, "tool_use") else block for block in kept
-    ]
-
-
-def result_block(message: Message) -> Message:
-    """A tool message as a tool-result block, flagged as an error when it reports anything but success."""
-    block: Message = {
-        "type": "tool_result",
-        "tool_use_id": message["tool_call_id"],
-        "content": message["content"],
-    }
-    flag = (
-        message["is_error"]
-        if "is_error" in message
-        else True
-        if reports_failure(message["content"])
-        else None
-    )
-    return {**block, **({} if flag is None else {"is_error": flag}), **message.get("extra", {})}
-
-
-def reports_failure(content: Any) -> bool:
-    """Whether the content of a tool message is this book's envelope with `ok` false."""
-    return isinstance(content, str) and content.startswith('{"ok": false,')
-
-
 def merge_parts(messages: list[Message]) -> list[Message]:
     """Parts that follow tool results join their message, as the API puts them: results first."""
     merged: list[Message] = []
     for message in messages:
-        last = merged[-1] if merged else None
-        if (
-            last
-            and holds_results(last)
-            and message["role"] == "user"
-            and isinstance(message["content"], list)
-        ):
-            last["content"] = last["content"] + message["content"]
+        parts = isinstance(message["content"], list) and message["role"] == "user"
+        if merged and parts and holds_results(merged[-1]):
+            merged[-1]["content"] += message["content"]
         else:
             merged.append(message)
     return merged
@@ -750,6 +787,9 @@ def holds_results(message: Message) -> bool:
     """Whether a message of Anthropic's form carries tool results."""
     content = message.get("content")
     return isinstance(content, list) and any(is_block(block, "tool_result") for block in content)
+
+
+RESULT_KEYS = {"type", "tool_use_id", "content", "is_error"}
 
 
 def from_anthropic(messages: Iterable[Message], system: Any = None) -> list[Message]:
@@ -772,9 +812,6 @@ def turn_from_anthropic(message: Message) -> list[Message]:
     return [*results, *([{"role": "user", "content": rest}] if rest or not results else [])]
 
 
-RESULT_KEYS = {"type", "tool_use_id", "content", "is_error"}
-
-
 def message_from_result(block: Message) -> Message:
     """A tool-result block as a tool message; a flag that the content does not imply is kept."""
     content = block.get("content", "")
@@ -785,33 +822,140 @@ def message_from_result(block: Message) -> Message:
     return {**message, **({"extra": extra} if extra else {})}
 
 
-# %% chapters/03-wire.md § Five mistakes
+# %% chapters/03-wire.md § An array, read as a provider reads it
 
 
-@dataclass
-class Pairing:
-    """Calls and results while messages are read in order: who asked, who still waits, where answers came."""
+@dataclass(frozen=True)
+class Exchange:
+    """The message at place `at`, the ids it asks for, and (place, id) of each result directly behind it."""
 
-    problems: list[str] = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
-    waiting: list[str] = field(default_factory=list)
-    answered_at: list[int] = field(default_factory=list)
+    at: int
+    message: Message
+    asked: list[str]
+    answers: list[tuple[int, str]]
 
-    def ask(self, ids: list[str], at: int) -> None:
-        """An assistant message with these calls."""
-        twice = sorted({each for each in ids if ids.count(each) > 1})
-        if twice:
-            self.problems.append(
-                f"400 — messages.{at}: tool call ids must be unique; repeated: {', '.join(twice)}"
-            )
-        self.asked, self.waiting, self.answered_at = ids, list(ids), []
 
-    def answer(self, ids: list[str], at: int) -> list[str]:
-        """A message with results for these calls; returns the ids that nobody waits for."""
-        strangers = [each for each in ids if each not in self.waiting]
-        self.waiting = [each for each in self.waiting if each not in ids]
-        self.answered_at.append(at)
-        return strangers
+def exchanges(
+    messages: Sequence[Message],
+    asked: Callable[[Message], list[str]],
+    answered: Callable[[Message], list[str]],
+) -> list[Exchange]:
+    """An array as exchanges. `asked` and `answered` read the ids of calls and of results from a message."""
+    found: list[Exchange] = []
+    for at, message in enumerate(messages):
+        ids = answered(message)
+        if ids and not found:
+            found.append(Exchange(-1, {"content": "nobody has spoken"}, [], []))
+        if ids:
+            found[-1].answers.extend((at, each) for each in ids)
+        else:
+            found.append(Exchange(at, message, asked(message), []))
+    return found
+
+
+def block_ids(message: Message, kind: str, key: str) -> list[str]:
+    """The ids that the blocks of one type carry."""
+    content = message.get("content")
+    blocks = content if isinstance(content, list) else []
+    return [str(block.get(key)) for block in blocks if is_block(block, kind)]
+
+
+def uses(message: Message) -> list[str]:
+    """The ids of the calls in a message of Anthropic's form."""
+    return block_ids(message, "tool_use", "id")
+
+
+def tool_results(message: Message) -> list[str]:
+    """The ids of the results in a message of Anthropic's form."""
+    return block_ids(message, "tool_result", "tool_use_id")
+
+
+def repeated(exchange: Exchange) -> list[str]:
+    """Ids that more than one call of the message carries."""
+    return [call_id for call_id, times in Counter(exchange.asked).items() if times > 1]
+
+
+def missing(exchange: Exchange) -> list[str]:
+    """Calls without a result."""
+    answered = {call_id for _, call_id in exchange.answers}
+    return [call_id for call_id in exchange.asked if call_id not in answered]
+
+
+def strangers(exchange: Exchange) -> dict[int, list[str]]:
+    """Results that no call waits for, by their place: it never asked, or has been answered before."""
+    waiting, found = set(exchange.asked), dict[int, list[str]]()
+    for at, call_id in exchange.answers:
+        if call_id not in waiting:
+            found.setdefault(at, []).append(call_id)
+        waiting.discard(call_id)
+    return found
+
+
+TWICE = "400 — messages.{at}: tool call ids must be unique; repeated: {ids}"
+NO_USE = "400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"
+WRONG_USE = "400 — messages.{at}: unexpected tool_use_id found in tool_result blocks: {ids}"
+NO_RESULT = "400 — messages.{at}: tool_use ids were found without tool_result blocks immediately after: {ids}"
+EMPTY = (
+    "400 — messages.{at}: all messages must have non-empty content except for the last one of the assistant"
+)
+SPLIT = (
+    "accepted, but the results of one turn are split over messages {ids}: expect {n} requests instead of 1"
+)
+
+
+def complain(words: str, at: int, ids: Iterable[Any], n: int = 0) -> list[str]:
+    """One complaint about these ids or places; none when there are none."""
+    named = ", ".join(map(str, ids))
+    return [words.format(at=at, ids=named, n=n)] if named else []
+
+
+def anthropic_problems(exchange: Exchange, is_last: bool) -> list[str]:
+    """What Anthropic's API says about one exchange."""
+    at, message = exchange.at, exchange.message
+    problems = complain(TWICE, at, repeated(exchange))
+    if not message.get("content") and not (is_last and message["role"] == "assistant"):
+        problems.append(EMPTY.format(at=at))
+    for place, ids in strangers(exchange).items():
+        problems += complain(WRONG_USE if exchange.asked else NO_USE, place, ids)
+    problems += complain(NO_RESULT, at + 1, missing(exchange))
+    places = sorted({place for place, _ in exchange.answers})
+    if exchange.asked and len(places) > 1:
+        problems += complain(SPLIT, at, places, len(exchange.asked))
+    return problems
+
+
+NO_CALL = (
+    "400 — messages.{at}: messages with role 'tool' must be a response to a preceding message with "
+    "'tool_calls'; {ids} is none"
+)
+NO_RESPONSE = (
+    "400 — An assistant message with 'tool_calls' must be followed by tool messages responding to each "
+    "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
+)
+
+
+def openai_problems(exchange: Exchange) -> list[str]:
+    """What OpenAI's API says about one exchange."""
+    at, message = exchange.at, exchange.message
+    problems = complain(TWICE, at, repeated(exchange))
+    if message.get("role") == "assistant" and not exchange.asked and message.get("content") is None:
+        problems.append(f"400 — messages.{at}.content: expected a string, got null")
+    for place, ids in strangers(exchange).items():
+        problems += complain(NO_CALL, place, map(show, ids))
+    return problems + complain(NO_RESPONSE, at, missing(exchange))
+
+
+def proposed(message: Message) -> list[str]:
+    """The ids of the calls in a message of OpenAI's form."""
+    return [str(item.get("id")) if isinstance(item, dict) else "" for item in message.get("tool_calls") or []]
+
+
+def responses(message: Message) -> list[str]:
+    """The id that a message of OpenAI's form answers, if it is a result."""
+    return [str(message.get("tool_call_id"))] if message["role"] == "tool" else []
+
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
 
 
 def check_messages(messages: Sequence[Message]) -> list[str]:
@@ -820,14 +964,13 @@ def check_messages(messages: Sequence[Message]) -> list[str]:
     A line that begins with `400` is what the provider answers instead of a reply. One that begins with
     `accepted` goes through, at a price that the line names.
     """
-    problems = check_roles(messages)
-    if problems:
+    if problems := check_roles(messages):
         return problems
-    openai = any(message["role"] == "tool" or "tool_calls" in message for message in messages)
-    return check_openai(messages) if openai else check_anthropic(messages)
-
-
-ROLES = ("system", "developer", "user", "assistant", "tool")
+    if any(message["role"] == "tool" or "tool_calls" in message for message in messages):
+        return [line for each in exchanges(messages, proposed, responses) for line in openai_problems(each)]
+    read = exchanges(messages, uses, tool_results)
+    last = len(messages) - 1
+    return [line for each in read for line in anthropic_problems(each, each.at == last)]
 
 
 def check_roles(messages: Sequence[Any]) -> list[str]:
@@ -839,90 +982,3 @@ def check_roles(messages: Sequence[Any]) -> list[str]:
         if role not in ROLES
     ]
     return problems if messages else ["400 — messages: at least one message is required"]
-
-
-def check_openai(messages: Sequence[Message]) -> list[str]:
-    """Calls and results that do not belong together, in OpenAI's form."""
-    pairing = Pairing()
-    for at, message in enumerate(messages):
-        if message["role"] == "tool":
-            for stranger in pairing.answer([str(message.get("tool_call_id"))], at):
-                pairing.problems.append(NO_CALL.format(at=at, id=show(stranger)))
-            continue
-        unanswered(pairing, NO_RESPONSE)
-        pairing.ask([entry_id(item) for item in message.get("tool_calls") or []], at)
-        if message["role"] == "assistant" and not pairing.asked and message.get("content") is None:
-            pairing.problems.append(f"400 — messages.{at}.content: expected a string, got null")
-    unanswered(pairing, NO_RESPONSE)
-    return pairing.problems
-
-
-NO_CALL = (
-    "400 — messages.{at}: messages with role 'tool' must be a response to a preceding message with "
-    "'tool_calls'; {id} is none"
-)
-NO_RESPONSE = (
-    "400 — An assistant message with 'tool_calls' must be followed by tool messages responding to each "
-    "'tool_call_id'. The following tool_call_ids did not have response messages: {ids}"
-)
-
-
-def entry_id(item: Any) -> str:
-    """The id of one entry of `tool_calls`."""
-    return str(item.get("id")) if isinstance(item, dict) else ""
-
-
-def unanswered(pairing: Pairing, complaint: str, at: int = 0) -> None:
-    """Record the calls that a later message has left without a result."""
-    if pairing.waiting:
-        pairing.problems.append(complaint.format(at=at, ids=", ".join(pairing.waiting)))
-        pairing.waiting = []
-
-
-def block_ids(message: Message, kind: str, key: str) -> list[str]:
-    """The ids that the blocks of one type carry."""
-    content = message.get("content")
-    return (
-        [str(block.get(key)) for block in content if is_block(block, kind)]
-        if isinstance(content, list)
-        else []
-    )
-
-
-NO_USE = "400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"
-WRONG_USE = "400 — messages.{at}: unexpected tool_use_id found in tool_result blocks: {ids}"
-NO_RESULT = "400 — messages.{at}: tool_use ids were found without tool_result blocks immediately after: {ids}"
-EMPTY = (
-    "400 — messages.{at}: all messages must have non-empty content except for the last one of the assistant"
-)
-SPLIT = (
-    "accepted, but the results of one turn are split over messages {places}: expect {n} requests instead of 1"
-)
-
-
-def check_anthropic(messages: Sequence[Message]) -> list[str]:
-    """Tool uses and results that do not belong together, in Anthropic's form."""
-    pairing, asked_at = Pairing(), 0
-    for at, message in enumerate(messages):
-        results = block_ids(message, "tool_result", "tool_use_id")
-        if results:
-            strangers = pairing.answer(results, at)
-            if strangers:
-                complaint = WRONG_USE if pairing.asked else NO_USE
-                pairing.problems.append(complaint.format(at=at, ids=", ".join(strangers)))
-            continue
-        close_turn(pairing, asked_at)
-        pairing.ask(block_ids(message, "tool_use", "id"), at)
-        asked_at = at
-        if not message.get("content") and not (at == len(messages) - 1 and message["role"] == "assistant"):
-            pairing.problems.append(EMPTY.format(at=at))
-    close_turn(pairing, asked_at)
-    return pairing.problems
-
-
-def close_turn(pairing: Pairing, asked_at: int) -> None:
-    """Record what one turn left behind: calls without results, and results that came in pieces."""
-    unanswered(pairing, NO_RESULT, asked_at + 1)
-    if len(pairing.answered_at) > 1 and pairing.asked:
-        places = ", ".join(map(str, pairing.answered_at))
-        pairing.problems.append(SPLIT.format(places=places, n=len(pairing.asked)))

@@ -17,6 +17,7 @@ from pydantic import TypeAdapter
 from agentkit.tools import Registry, ToolCall, ToolSpec, make_environment, validate_call
 from agentkit.wire import (
     MAX_DEPTH,
+    UNREAD,
     NotJSON,
     Reply,
     ScriptedModel,
@@ -306,6 +307,71 @@ def test_ids_are_made_unique_once_and_the_same_way_every_time(given_ids: list[An
     assert [call.call_id for call in parse_tool_calls(reply.message)] == ids
 
 
+# --- the length of what a model sends -----------------------------------------------------------
+# Each of these takes about a second when every step is linear, and minutes when one is quadratic.
+MANY = 50_000
+
+
+def test_a_key_that_occurs_twice_among_many_is_found_in_one_pass() -> None:
+    count = 4 * MANY
+    members = ", ".join(f'"k{n}": 0' for n in range(count))
+    call = parsed("{" + members + f', "k{count - 1}": 1' + "}")
+    assert call.problem == f"arguments were not valid JSON: the key 'k{count - 1}' occurs twice in one object"
+
+
+@pytest.mark.parametrize(
+    ("given_ids", "last"),
+    [
+        (["a"] * MANY, f"a_{MANY}"),
+        ([""] * MANY, f"call_{MANY}"),
+        ([f"a_{n}" for n in range(2, MANY)] + ["a"] * MANY, f"a_{2 * MANY - 2}"),
+        ([f"call_{n}" for n in range(1, MANY + 1)] + [""] * MANY, f"call_{2 * MANY}"),
+    ],
+)
+def test_many_calls_under_one_id_cost_no_more_each_than_two(given_ids: list[str], last: str) -> None:
+    calls = parse_tool_calls(proposing(*(entry("{}", call_id=each) for each in given_ids)))
+    assert calls[-1].call_id == last
+    assert len({call.call_id for call in calls}) == len(calls)
+
+
+def many_calls(*ids: str) -> list[dict[str, Any]]:
+    return [
+        {"role": "user", "content": "go"},
+        proposing(*(entry("{}", call_id=each) for each in ids)),
+        *(tool_message(each, True, "result", 1) for each in ids),
+    ]
+
+
+def test_many_calls_in_one_turn_are_converted_and_checked_in_one_pass() -> None:
+    transcript = many_calls(*(f"c{number}" for number in range(MANY)))
+    assert check_messages(transcript) == []
+    converted = to_anthropic(transcript)["messages"]
+    assert check_messages(converted) == []
+    assert from_anthropic(converted) == transcript
+    assert to_openai(transcript)[-1] == transcript[-1]
+
+
+def test_many_loose_ends_are_reported_in_one_pass() -> None:
+    same = check_messages(many_calls(*["c"] * (MANY)))
+    assert len(same) == MANY and "repeated: c" in same[0]
+    unanswered = check_messages(many_calls(*(f"c{number}" for number in range(MANY)))[:2])
+    assert len(unanswered) == 1 and unanswered[0].endswith(f"c{MANY - 1}")
+
+
+def test_many_parts_behind_a_result_join_it_in_one_pass() -> None:
+    part = {"role": "user", "content": [{"type": "text", "text": "more"}]}
+    converted = to_anthropic([*many_calls("c"), *[part] * MANY])["messages"]
+    assert len(converted) == 3 and len(converted[2]["content"]) == MANY + 1
+    assert part == {"role": "user", "content": [{"type": "text", "text": "more"}]}
+
+
+@pytest.mark.parametrize(
+    "text", ["0." + "1" * MANY, "[" + "[]," * MANY + "[]]", " " * MANY, '"' + "\\\\" * MANY]
+)
+def test_long_texts_are_read_in_one_pass(text: str) -> None:
+    assert parsed(text).problem is not None
+
+
 # --- replies ------------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("message", "content"),
@@ -532,6 +598,10 @@ TEXT_ONLY = [EIFFEL[0], {"role": "assistant", "content": "I'll look up the weath
          ["accepted, but the results of one turn are split over messages 2, 3, 4: "
           "expect 3 requests instead of 1"]),
         ([*PARALLEL, results("toolu_01A", "toolu_01B", "toolu_01C")], []),
+        ([*PARALLEL, results("toolu_01A", "toolu_01B", "toolu_01C", "toolu_01A")],
+         ["400 — messages.2: unexpected tool_use_id found in tool_result blocks: toolu_01A"]),
+        ([results("toolu_01A")],
+         ["400 — tool_result block(s) provided when previous message does not contain any tool_use blocks"]),
         ([*PARALLEL, results("toolu_01A", "toolu_01B", "toolu_01C", "toolu_01D")],
          ["400 — messages.2: unexpected tool_use_id found in tool_result blocks: toolu_01D"]),
         (PARALLEL, [f"{UNANSWERED} toolu_01A, toolu_01B, toolu_01C"]),
@@ -637,6 +707,75 @@ def test_errors_are_flagged_and_parallel_results_share_one_message() -> None:
     content = to_anthropic(transcript)["messages"][2]["content"]
     assert [block.get("is_error") for block in content] == [None, True]
     assert [block["tool_use_id"] for block in content] == ["a", "b"]
+
+
+UNREADABLE = ['{"order_id": A-17}', '{"a": 1, "a": 2}', '{"a": NaN}', "[1]", "5", "{", "[" * 5000, "\ud800{"]
+
+
+def test_arguments_that_nobody_can_read_are_sent_as_an_object_and_kept_as_they_were() -> None:
+    for raw in UNREADABLE:
+        refused = tool_message("c1", False, "invalid", "arguments were not valid JSON")
+        kept = normalise_reply(proposing(entry(raw), entry('{"cents": 1}', call_id="c2")))[0].message
+        transcript = [{"role": "user", "content": "go"}, kept, refused, tool_message("c2", True, "result", 1)]
+        before = json.dumps(transcript)
+
+        sent = to_openai(transcript)
+        texts = [item["function"]["arguments"] for item in sent[1]["tool_calls"]]
+        assert json.loads(texts[0]) == {UNREAD: raw} and texts[1] == '{"cents": 1}'
+        for message in sent:
+            OPENAI_MESSAGE.validate_python(message)
+        assert check_messages(sent) == []
+
+        converted = to_anthropic(transcript)
+        assert [use["input"] for use in converted["messages"][1]["content"]] == [{UNREAD: raw}, {"cents": 1}]
+        for message in converted["messages"]:
+            ANTHROPIC_MESSAGE.validate_python(message)
+        assert from_anthropic(**converted) == transcript
+        assert json.dumps(transcript) == before
+
+
+@pytest.mark.parametrize("arguments", ["", "null", " null ", "{}", None, {}])
+def test_no_arguments_are_sent_as_an_empty_object(arguments: Any) -> None:
+    (sent,) = to_openai([normalise_reply(proposing(entry(arguments)))[0].message])
+    assert sent["tool_calls"][0]["function"]["arguments"] == "{}"
+
+
+def test_arguments_that_can_be_read_are_sent_with_every_character_as_it_was() -> None:
+    message = proposing(entry(' {"a":1.0,  "b":"\\u00e9"}'))
+    assert to_openai([message]) == [message]
+
+
+def test_whatever_was_normalised_can_be_sent_to_a_server_that_reads_the_arguments_again() -> None:
+    for broken in ("pay", None, {}, {"function": {"name": 7}}, entry("{}", name=""), entry({"a": {1}})):
+        (sent,) = to_openai([normalise_reply(proposing(broken))[0].message])
+        assert json.loads(sent["tool_calls"][0]["function"]["arguments"]).keys() == {UNREAD}
+
+
+def test_a_kept_block_whose_input_is_no_object_is_replayed_as_one() -> None:
+    blocks = [BLOCKS[0], {"type": "tool_use", "id": "toolu_1", "name": "pay", "input": "{cents: 1}"}]
+    message = normalise_reply(reply_from_anthropic({"content": blocks, "stop_reason": "tool_use"}))[0].message
+    (replay,) = to_anthropic([message])["messages"]
+    ANTHROPIC_MESSAGE.validate_python(replay)
+    assert replay["content"][0] == BLOCKS[0]
+    assert replay["content"][1]["input"] == {UNREAD: '"{cents: 1}"'}
+
+
+@pytest.mark.parametrize(
+    ("content", "failed"),
+    [
+        ('{"ok": false, "kind": "error", "content": "lost"}', True),
+        ('{"kind":"error","content":"lost","ok":false}', True),  # the same, by another writer
+        ('{"ok": false, "reason": "a foreign tool\'s own words"}', False),
+        ('{"ok": false, "kind": "error", "content": "cut o', False),
+        ('{"ok": true, "kind": "result", "content": "{\\"ok\\": false}"}', False),
+        ([{"type": "text", "text": '{"ok": false, "kind": "error", "content": "lost"}'}], False),
+    ],
+)
+def test_a_failure_is_known_by_its_envelope_and_not_by_its_start(content: Any, failed: bool) -> None:
+    transcript = [*many_calls("c")[:2], {"role": "tool", "tool_call_id": "c", "content": content}]
+    converted = to_anthropic(transcript)
+    assert converted["messages"][2]["content"][0].get("is_error", False) is failed
+    assert from_anthropic(**converted) == transcript
 
 
 BLOCKS = [
