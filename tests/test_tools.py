@@ -23,6 +23,7 @@ from agentkit.tools import (
     ToolSchema,
     ToolSpec,
     check_call,
+    desk_tools,
     get_time,
     get_weather,
     make_environment,
@@ -221,6 +222,32 @@ def test_a_megabyte_of_text_is_not_quoted_back() -> None:
     assert message is not None and len(message) < 200
     unknown = validate_call(ToolCall("c1", "x" * 1_000_000, {}), tool({}))
     assert unknown is not None and len(unknown) < 200
+    stray = reason({"a": int}, {"x" * 1_000_000: 1})
+    assert stray is not None and len(stray) < 300
+
+
+def test_a_call_with_several_faults_is_mended_one_sentence_at_a_time() -> None:
+    tools, _ = make_environment()
+    steps = [
+        {"order": "A-17", "amount_cents": "lots"},
+        {"amount_cents": "lots"},
+        {"order_id": "A-17", "amount_cents": "lots"},
+        {"order_id": "A-17", "amount_cents": 4999},
+    ]
+    assert [validate_call(ToolCall("c1", "refund_order", step), tools) for step in steps] == [
+        'unknown parameter "order" for refund_order. Expected: order_id, amount_cents.',
+        'missing required parameter "order_id" (string) for refund_order.',
+        'parameter "amount_cents" must be integer, got string.',
+        None,
+    ]
+
+
+def test_the_desk_is_the_same_as_a_plain_dict_of_its_tools() -> None:
+    effects: list[dict[str, Any]] = []
+    desk = desk_tools(effects)
+    assert tool_schema_json(desk) == tool_schema_json(make_environment()[0])
+    desk["refund_order"].handler(order_id="A-17", amount_cents=1)
+    assert effects == [{"order_id": "A-17", "refunded_cents": 1}]
 
 
 # --- declared and undeclared --------------------------------------------------------------------

@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agentkit.tools import Problem, SchemaError, ToolSpec, compile_schema
+from agentkit.schema import Problem, SchemaError, compile_contract, compile_schema, show
+from agentkit.tools import ToolSpec
 
 
 def accepts(schema: Any, value: Any) -> bool:
@@ -209,6 +210,51 @@ def test_a_normalised_value_stays_equal_and_a_valid_one_stays_valid(schema: Any,
         assert compiled.problem(fixed) is None
 
 
+# --- numbers beyond floats, and beyond what Python writes ----------------------------------------
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_an_integer_of_any_length_is_judged_exactly_and_quoted_briefly(digits: int) -> None:
+    value = 10**digits
+    assert accepts({"multipleOf": 2}, value)
+    assert not accepts({"multipleOf": 3}, value)
+    assert accepts({"type": "integer", "exclusiveMinimum": 0.5, "minimum": value}, value)
+    for schema in ({"multipleOf": 3}, {"maximum": 7}, {"enum": [7]}, {"minimum": value + 1}):
+        assert len(problem(schema, value).message) < 250
+    assert len(show([value])) < 100
+
+
+# --- the order of telling -----------------------------------------------------------------------
+A, B = {"type": "integer"}, {"type": "string"}
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "kind"),
+    [
+        ({"properties": {"a": A}, "allOf": [{"properties": {"b": B}, "required": ["b"]}]},
+         {"a": "x"}, "missing"),
+        ({"properties": {"a": A}, "minProperties": 2, "required": ["a"]}, {}, "missing"),
+        ({"properties": {"a": A}, "minProperties": 2}, {"a": "x"}, "type"),
+        ({"properties": {"a": {"pattern": "^x", "allOf": [{"enum": ["y"]}]}}}, {"a": "z"}, "enum"),
+        ({"properties": {"a": {"minLength": 9, "allOf": [{"pattern": "^x"}]}}}, {"a": "z"}, "pattern"),
+        ({"properties": {"a": {"$ref": "#/$defs/long", "enum": ["y"]}}, "$defs": {"long": {"minLength": 9}}},
+         {"a": "z"}, "enum"),
+        ({"properties": {"a": {"items": A, "maxItems": 1, "enum": [[]]}}}, {"a": ["x", "y"]}, "enum"),
+        ({"properties": {"a": {"properties": {"c": A}, "required": ["d"]}, "b": {"items": A}}},
+         {"a": {"c": "x"}, "b": ["x"]}, "type"),  # an item of b comes before what is wrong inside a
+        ({"properties": {"a": {"properties": {"c": A}, "required": ["d"]}}}, {"a": {"c": "x"}}, "missing"),
+    ],
+)  # fmt: skip
+def test_the_first_problem_is_the_same_wherever_the_schema_states_the_rule(
+    schema: Any, arguments: Any, kind: str
+) -> None:
+    found = compile_contract(schema).problem(arguments)
+    assert found is not None and found.kind == kind
+
+
+def test_of_two_broken_sizes_the_lower_bound_is_told_first() -> None:
+    for schema in ({"minLength": 5, "maxLength": 1}, {"maxLength": 1, "minLength": 5}):
+        assert problem(schema, "abc").message == "must be at least 5 characters long, got 3"
+
+
 # --- patterns -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("pattern", "value", "matches"),
@@ -292,6 +338,9 @@ def test_annotations_and_extensions_are_accepted_and_constrain_nothing() -> None
         ({"enum": "a"}, "enum must be a list"),
         ({"minimum": "3"}, "minimum must be a number"),
         ({"minimum": True}, "minimum must be a number"),
+        ({"maximum": math.nan}, "maximum must be a number"),
+        ({"multipleOf": math.inf}, "multipleOf must be a number"),
+        ({"maxLength": math.inf}, "maxLength must be a whole number"),
         ({"multipleOf": 0}, "multipleOf must be more than 0"),
         ({"minLength": -1}, "minLength must be a whole number"),
         ({"maxItems": 1.5}, "maxItems must be a whole number"),
