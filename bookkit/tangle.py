@@ -138,7 +138,8 @@ def collect(book: Book, texts: Mapping[Path, text.Text]) -> list[Module]:
 
 def _module(book: Book, name: str, cells: Sequence[Saved], titles: Mapping[str, str]) -> Module:
     owner = next((chapter for chapter in book.chapters if chapter.module == name), cells[0].chapter)
-    return Module(name, book.root / book.package / f"{name}.py", owner, titles[owner.source], tuple(cells))
+    title = titles[owner.source] if owner.module == name else cells[0].heading
+    return Module(name, book.root / book.package / f"{name}.py", owner, title, tuple(cells))
 
 
 def _saved_cells(chapter: Chapter, chapter_text: text.Text) -> Iterator[Saved]:

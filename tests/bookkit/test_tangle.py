@@ -162,6 +162,17 @@ def test_a_cell_can_be_saved_to_another_module(toy_book: Path) -> None:
     assert "x = 1" not in (toy_book / "toykit/words.py").read_text(encoding="utf-8")
 
 
+def test_a_module_beside_the_chapters_own_is_titled_by_the_heading_above_its_first_cell(
+    toy_book: Path,
+) -> None:
+    chapter = chapter_of("# @save\nx = 1") + "## Odds and ends {#sec-words-odds}\n\n"
+    chapter += "```python\n# @save extras\ny = 2\n```\n"
+    (toy_book / "chapters/02-words.md").write_text(chapter, encoding="utf-8")
+    tangle.run(book.load(toy_book))
+    assert '"""Words."""' in (toy_book / "toykit/words.py").read_text(encoding="utf-8")
+    assert '"""Odds and ends."""' in (toy_book / "toykit/extras.py").read_text(encoding="utf-8")
+
+
 def test_generated_modules_please_ruff_and_mypy(toy_book: Path) -> None:
     tangle.run(book.load(toy_book))
     for command in ("ruff check toykit", "ruff format --check toykit", "mypy --strict toykit"):
