@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells 60d931111e51, body 01254ed9a0b3
+# bookkit: cells 573176978a0e, body 5e87f6ffc845
 """The wire."""
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from agentkit.tools import JSON, ToolCall, json_type, show
 
@@ -141,7 +141,7 @@ def answer_message(text: str) -> Message:
 
 
 def tool_message(call_id: str, ok: bool, kind: str, content: JSON) -> Message:
-    """What became of the call `call_id`, for the model to read: JSON text with ok, kind and content."""
+    """What became of a call, for the model to read: JSON text with ok, kind and content."""
     body = encode({"ok": ok, "kind": kind, "content": content})
     return {"role": "tool", "tool_call_id": call_id, "content": body}
 
@@ -151,7 +151,8 @@ def make_encoder() -> Callable[[Any], str]:
 
     Raises TypeError or ValueError for what is not JSON, and RecursionError for a cycle.
 
-    `json.dumps` makes a new encoder each time, which takes longer than writing a message of this size.
+    `json.dumps` makes a new encoder each time, which takes longer than writing a message of
+    this size.
     """
     plain = json.JSONEncoder(allow_nan=False, check_circular=False)
     make = getattr(json.encoder, "c_make_encoder", None)
@@ -172,7 +173,7 @@ NOTHING_TO_ADD = "I have nothing further to add."
 
 @dataclass(frozen=True)
 class Usage:
-    """Tokens of one request. `cached_tokens` is the part of `prompt_tokens` that was served from a cache."""
+    """Tokens of one request; `cached_tokens` are the part of the prompt read from a cache."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -181,7 +182,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Reply:
-    """A message and what a provider says about it: why it ends, what it cost. Only the message is kept."""
+    """A message, and what a provider says about it: why it ends and what it cost."""
 
     message: Message
     stop_reason: str | None = None
@@ -192,8 +193,8 @@ class Reply:
 class ScriptedModel:
     """A stand-in for a chat model: plays `turns` in order, or reacts to the last tool result.
 
-    A key of `reactions` that occurs in the result decides, and uses up no turn. Which turn is next follows
-    from the transcript alone.
+    A key of `reactions` that occurs in the result decides, and uses up no turn. Which turn
+    is next follows from the transcript alone.
     """
 
     turns: Sequence[Message | Reply]
@@ -219,7 +220,7 @@ class ScriptedModel:
         return next((reply for key, reply in self.reactions.items() if key in text), None)
 
     def turns_used(self, messages: list[Message]) -> int:
-        """The assistant messages that were no reaction. Reads on where it stopped in the list it last saw."""
+        """The messages that were no reaction; reads on where it stopped in this list."""
         seen, last, upto, used = self._place
         if seen is not messages or len(messages) < upto or (upto and messages[upto - 1] is not last):
             upto, used = 0, 0
@@ -234,11 +235,11 @@ class ScriptedModel:
 
 
 class NotJSON(ValueError):
-    """A text that is no JSON, or JSON that this book refuses. The message says what is wrong with it."""
+    """A text that is no JSON, or JSON that this book refuses; the message says why."""
 
 
 def unique_members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
-    """The members of one object; two under one name are refused, for nobody can say which was meant."""
+    """The members of one object; a name that occurs twice is refused."""
     members = dict(pairs)
     if len(members) != len(pairs):
         times = Counter(name for name, _ in pairs)
@@ -273,7 +274,8 @@ SPACE = " \t\n\r"  # what JSON calls white space; Python's strip() would take mo
 def parse_json(text: str) -> JSON:
     """The value of a JSON text, or `NotJSON` with the reason; never another exception.
 
-    Stricter than `json.loads`: no NaN or infinity, no key twice in an object, at most `MAX_DEPTH` levels.
+    Stricter than `json.loads`: no NaN or infinity, no key twice in an object, at most
+    `MAX_DEPTH` levels.
     """
     try:
         value, end = SCAN(text, len(text) - len(text.lstrip(SPACE)))
@@ -309,7 +311,8 @@ def depth(value: JSON) -> int:
 def read_arguments(raw: JSON) -> tuple[dict[str, JSON] | None, str, str | None]:
     """The `arguments` of a call as (object or None, text for the transcript, problem or None).
 
-    A string is parsed; an object that arrives parsed is taken; `null` and the empty string mean no arguments.
+    A string is parsed; an object that arrives parsed is taken; `null` and the empty string
+    mean no arguments.
     """
     if raw is None or raw == "":
         return {}, "{}", None
@@ -326,7 +329,7 @@ def read_arguments(raw: JSON) -> tuple[dict[str, JSON] | None, str, str | None]:
 
 
 def as_text(value: Any) -> str:
-    """A value as JSON text. One that has none becomes a text that is no JSON, and so stays a problem."""
+    """A value as JSON text. One that has none becomes a text that nobody can read."""
     try:
         return encode(value)
     except (TypeError, ValueError, RecursionError):
@@ -337,7 +340,7 @@ UNNAMED = "unnamed"
 
 
 def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
-    """One entry of `tool_calls`, as a call (whose problem says what was wrong) and as a well-formed entry."""
+    """One entry of `tool_calls`, as a call that may have a problem, and well formed."""
     function = item.get("function") if isinstance(item, dict) else None
     if not isinstance(function, dict):
         return broken_call(call_id, f"a tool call must hold a function, got {json_type(function)}")
@@ -354,7 +357,7 @@ def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
 
 
 def broken_call(call_id: str, problem: str) -> tuple[ToolCall, Message]:
-    """An entry that is no call. Its arguments become a text that nobody can read, so that it never runs."""
+    """An entry that is no call. Its arguments become unreadable, so that it never runs."""
     function = {"name": UNNAMED, "arguments": f"<{problem}>"}
     return ToolCall(call_id, UNNAMED, None, problem), {
         "id": call_id,
@@ -364,7 +367,7 @@ def broken_call(call_id: str, problem: str) -> tuple[ToolCall, Message]:
 
 
 def is_well_formed(item: Message, call_id: str) -> bool:
-    """Whether an entry with a named function can enter the transcript as it is: these keys and no others."""
+    """Whether an entry with a named function has the right keys and no others."""
     if len(item) != 3 or item.get("id") != call_id or item.get("type") != "function":
         return False
     function = item["function"]
@@ -372,7 +375,7 @@ def is_well_formed(item: Message, call_id: str) -> bool:
 
 
 def as_json(members: Mapping[Any, Any]) -> Message:
-    """The members that JSON can hold, as it holds them: a tuple becomes a list. The others are left out."""
+    """The members that JSON can hold, as it holds them: a tuple becomes a list."""
     kept: Message = {}
     for key, value in members.items():
         try:
@@ -383,10 +386,10 @@ def as_json(members: Mapping[Any, Any]) -> Message:
 
 
 def call_ids(items: list[Any]) -> list[str]:
-    """An id for each entry, unique within the message: the given one, or one made from it or from its place.
+    """An id for each entry, unique within the message.
 
-    The first to use an id keeps it. A second one gets `_2` appended; an entry without an id is `call_1`, by
-    its place. Neither ever takes an id that another entry brought along.
+    The first to use an id keeps it. A second one gets `_2` appended; an entry without an id
+    is `call_1`, by its place. Neither ever takes an id that another entry brought along.
     """
     if len(items) == 1:
         return [given_id(items[0]) or "call_1"]
@@ -412,7 +415,7 @@ def given_id(item: Any) -> str:
 
 
 def free_id(wish: str, taken: set[str], tried: dict[str, int]) -> str:
-    """`wish`, or `wish` with the first free number behind it. The search goes on where the last one ended."""
+    """`wish`, or `wish` with a free number; searches on where the last search ended."""
     number, free = tried.get(wish, 1), wish
     while free in taken:
         number += 1
@@ -440,7 +443,7 @@ def read_calls(items: list[Any]) -> tuple[list[ToolCall], list[Message]]:
 
 
 def parse_tool_calls(message: Any) -> list[ToolCall]:
-    """The calls that a message proposes, in order; none for an answer. Never raises, whatever comes."""
+    """The calls that a message proposes, in order; none for an answer. Never raises."""
     return read_calls(entries(message))[0]
 
 
@@ -471,7 +474,7 @@ def content_text(content: Any) -> str:
 
 
 def is_plain(message: Message, items: list[Any], kept: list[Message]) -> bool:
-    """Whether a message can enter the transcript as it is: no other keys, and every entry was well formed."""
+    """Whether a message can stay as it is: no other keys, every entry well formed."""
     content = message.get("content")
     if not items:
         return isinstance(content, str) and message.keys() == ANSWER_KEYS
@@ -484,11 +487,12 @@ MALFORMED = "malformed"
 
 
 def normalise_reply(reply: Any) -> tuple[Reply, list[ToolCall]]:
-    """What a model returned, as a reply whose message can enter the transcript, and its calls. Never raises.
+    """A reply whose message can enter the transcript, and its calls. Never raises.
 
-    Content becomes a string, or None beside calls; every call has a unique id, and a name and arguments that
-    are strings. A message that is well formed stays the same object. Something that is no assistant message
-    becomes an empty one with the stop reason `malformed`.
+    Content becomes a string, or None beside calls; every call has a unique id, and a name
+    and arguments that are strings. A message that is well formed stays the same object.
+    Something that is no assistant message becomes an empty one with the stop reason
+    `malformed`.
     """
     message, reason, usage = reply, None, None
     if isinstance(reply, Reply):
@@ -505,7 +509,7 @@ def normalise_reply(reply: Any) -> tuple[Reply, list[ToolCall]]:
 
 
 def rebuilt(message: Message, kept: list[Message]) -> Message:
-    """A message made well formed: content as text, entries as read; further keys stay when they are JSON."""
+    """A message made well formed; further keys stay when they are JSON."""
     text = content_text(message.get("content"))
     body: Message = {"role": "assistant", "content": (text or None) if kept else text}
     if kept:
@@ -528,15 +532,15 @@ OPENAI_KEYS = {"role", "content", "tool_calls", "tool_call_id", "name", "refusal
 
 
 def readable(call: ToolCall, entry: Message) -> dict[str, JSON]:
-    """The arguments of a call as an object; those that could not be read as a text, under the key UNREAD."""
+    """The arguments of a call as an object; unread ones as text, under the key UNREAD."""
     return {UNREAD: entry["function"]["arguments"]} if call.arguments is None else call.arguments
 
 
 def to_openai(messages: Iterable[Message]) -> list[Message]:
     """A transcript as OpenAI takes it: without what was kept for another provider.
 
-    Arguments are always the text of an object: what could not be read is sent under the key UNREAD. The
-    transcript itself is not changed.
+    Arguments are always the text of an object: what could not be read is sent under the key
+    UNREAD. The transcript itself is not changed.
     """
     return [message_to_openai(message) for message in messages]
 
@@ -550,7 +554,7 @@ def message_to_openai(message: Message) -> Message:
 
 
 def entry_to_openai(call: ToolCall, entry: Message) -> Message:
-    """One entry of `tool_calls`, its arguments the text of an object; unchanged if they are one already."""
+    """One entry of `tool_calls`, its arguments the text of an object."""
     if call.arguments:
         return entry
     function = {**entry["function"], "arguments": encode(readable(call, entry))}
@@ -570,7 +574,7 @@ STOP_REASONS = {
 
 
 def stop_reason(name: Any) -> str | None:
-    """Why a reply ends, in one vocabulary; a word that neither provider documents is passed on as it is."""
+    """Why a reply ends, in one vocabulary; a word that nobody documents is passed on."""
     if name is None or name == "":
         return None
     return STOP_REASONS.get(name, name) if isinstance(name, str) else MALFORMED
@@ -672,8 +676,9 @@ def reply_from_anthropic(response: Any) -> Reply:
 def assistant_from_blocks(blocks: list[Any]) -> Message:
     """Content blocks as an assistant message.
 
-    Text is joined and tool uses become calls. Where that would lose something (thinking, server tools, text
-    behind a call), the blocks are kept as they came, under `blocks`, to be replayed.
+    Text is joined and tool uses become calls. Where that would lose something (thinking,
+    server tools, text behind a call), the blocks are kept as they came, under `blocks`, to
+    be replayed.
     """
     blocks = [block for block in blocks if not (is_block(block, "text") and block.get("text") == "")]
     calls = [entry_from_block(block) for block in blocks if is_block(block, "tool_use")]
@@ -692,15 +697,18 @@ def is_block(block: Any, kind: str) -> bool:
 
 
 def entry_from_block(block: Message) -> Message:
-    """A tool-use block as an entry of `tool_calls`; unread arguments are again the text they were."""
+    """A tool-use block as an entry; unread arguments are again the text they were."""
     given = block.get("input")
     unread = given.get(UNREAD) if isinstance(given, dict) and given.keys() == {UNREAD} else None
-    function = {"name": block.get("name"), "arguments": unread if isinstance(unread, str) else as_text(given)}
+    function = {
+        "name": block.get("name"),
+        "arguments": unread if isinstance(unread, str) else as_text(given),
+    }
     return {"id": block.get("id"), "type": "function", "function": function}
 
 
 def usage_from_anthropic(usage: Any) -> Usage | None:
-    """Anthropic's counters; its input tokens leave out what was read from or written to the cache."""
+    """Anthropic's counters; its input tokens leave out what went through the cache."""
     if not isinstance(usage, dict):
         return None
     cached = count(usage, "cache_read_input_tokens")
@@ -712,9 +720,13 @@ def usage_from_anthropic(usage: Any) -> Usage | None:
 
 
 def result_block(message: Message) -> Message:
-    """A tool message as a tool-result block, flagged as an error when it reports anything but success."""
+    """A tool message as a tool-result block, flagged when it reports a failure."""
     content = message["content"]
-    block: Message = {"type": "tool_result", "tool_use_id": message["tool_call_id"], "content": content}
+    block: Message = {
+        "type": "tool_result",
+        "tool_use_id": message["tool_call_id"],
+        "content": content,
+    }
     if "is_error" in message:
         block["is_error"] = message["is_error"]
     elif reports_failure(content):
@@ -735,14 +747,17 @@ def turn_to_anthropic(message: Message) -> Message:
     """One user or assistant message in Anthropic's form."""
     content = message.get("content")
     if message.get("role") == "user":
-        return {"role": "user", "content": list(content) if isinstance(content, list) else content}
+        return {
+            "role": "user",
+            "content": list(content) if isinstance(content, list) else content,
+        }
     if message.get("role") != "assistant":
         raise ValueError(f"Anthropic's API has no role {show(message.get('role'))}")
     return {"role": "assistant", "content": replayed(message) or ""}
 
 
 def replayed(message: Message) -> list[Message]:
-    """The blocks kept for replay, their calls as the transcript has them; else the blocks made from it."""
+    """The blocks kept for replay, with the calls of the transcript; else new ones."""
     blocks = [block_json(block) for block in content_blocks(message)]
     kept = message.get("blocks")
     if not isinstance(kept, list):
@@ -752,10 +767,10 @@ def replayed(message: Message) -> list[Message]:
 
 
 def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
-    """A transcript as `system` and `messages` of Anthropic's API; `from_anthropic` brings it back unchanged.
+    """A transcript as `system` and `messages` of Anthropic's API, without loss.
 
-    The results of one turn go into one user message. Raises `ValueError` for a role that the API lacks and
-    for a system message that is not the first.
+    The results of one turn go into one user message. Raises `ValueError` for a role that
+    the API lacks and for a system message that is not the first.
     """
     head = list(messages[:1]) if messages and messages[0].get("role") == "system" else []
     body: list[Message] = []
@@ -801,7 +816,7 @@ def from_anthropic(messages: Iterable[Message], system: Any = None) -> list[Mess
 
 
 def turn_from_anthropic(message: Message) -> list[Message]:
-    """One message of Anthropic's form: a user message with results becomes one message for each result."""
+    """One message of Anthropic's form; each result becomes a message."""
     content = message.get("content")
     if not isinstance(content, list):
         return [{"role": message["role"], "content": content}]
@@ -815,7 +830,11 @@ def turn_from_anthropic(message: Message) -> list[Message]:
 def message_from_result(block: Message) -> Message:
     """A tool-result block as a tool message; a flag that the content does not imply is kept."""
     content = block.get("content", "")
-    message: Message = {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": content}
+    message: Message = {
+        "role": "tool",
+        "tool_call_id": block.get("tool_use_id"),
+        "content": content,
+    }
     if "is_error" in block and (block["is_error"] is not True or not reports_failure(content)):
         message["is_error"] = block["is_error"]
     extra = {key: value for key, value in block.items() if key not in RESULT_KEYS}
@@ -825,9 +844,8 @@ def message_from_result(block: Message) -> Message:
 # %% chapters/03-wire.md § An array, read as a provider reads it
 
 
-@dataclass(frozen=True)
-class Exchange:
-    """The message at place `at`, the ids it asks for, and (place, id) of each result directly behind it."""
+class Exchange(NamedTuple):
+    """The message at place `at`, the ids it asks for, and (place, id) of each result."""
 
     at: int
     message: Message
@@ -840,7 +858,7 @@ def exchanges(
     asked: Callable[[Message], list[str]],
     answered: Callable[[Message], list[str]],
 ) -> list[Exchange]:
-    """An array as exchanges. `asked` and `answered` read the ids of calls and of results from a message."""
+    """An array as exchanges; `asked` and `answered` read the ids of calls and of results."""
     found: list[Exchange] = []
     for at, message in enumerate(messages):
         ids = answered(message)
@@ -882,7 +900,7 @@ def missing(exchange: Exchange) -> list[str]:
 
 
 def strangers(exchange: Exchange) -> dict[int, list[str]]:
-    """Results that no call waits for, by their place: it never asked, or has been answered before."""
+    """Results that no call waits for, or waits for any longer, by their place."""
     waiting, found = set(exchange.asked), dict[int, list[str]]()
     for at, call_id in exchange.answers:
         if call_id not in waiting:
@@ -961,8 +979,8 @@ ROLES = ("system", "developer", "user", "assistant", "tool")
 def check_messages(messages: Sequence[Message]) -> list[str]:
     """What is wrong with a message array, in either provider's form; empty when all is well.
 
-    A line that begins with `400` is what the provider answers instead of a reply. One that begins with
-    `accepted` goes through, at a price that the line names.
+    A line that begins with `400` is what the provider answers instead of a reply. One that
+    begins with `accepted` goes through, at a price that the line names.
     """
     if problems := check_roles(messages):
         return problems
