@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells d62f53aed17e, body e6b8627b1bdf
+# bookkit: cells 02c90c7232dc, body bc4ba8bd5fda
 """How a contract is compiled."""
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def json_type(value: JSON) -> str:
 
 
 def canonical(value: JSON) -> Any:
-    """A hashable stand-in that is equal exactly when two JSON values are: 1 is 1.0 and is not true."""
+    """A hashable stand-in, equal exactly when two JSON values are: 1 is 1.0, and is not true."""
     if isinstance(value, bool):
         return ("boolean", value)
     if isinstance(value, list):
@@ -160,15 +160,15 @@ def canonical(value: JSON) -> Any:
 
 
 class SchemaError(ValueError):
-    """A schema that cannot be enforced as written. The message names the place and the keyword."""
+    """A schema that cannot be enforced as written; names the place and the keyword."""
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
     """Why a value does not satisfy a schema.
 
-    `path` leads to the value (names and positions), `kind` is the rule that failed (one of `KINDS`),
-    `message` is the rest of a sentence about it.
+    `path` leads to the value (names and positions), `kind` is the rule that failed (one of
+    `KINDS`), `message` is the rest of a sentence about it.
     """
 
     path: tuple[str | int, ...]
@@ -217,7 +217,8 @@ RANKS = {kind: place for place, kind in enumerate(KINDS)}
 
 def rank(path: tuple[str | int, ...], kind: str) -> tuple[int, ...]:
     """A problem's place in the order of telling: what is wrong further inside comes later."""
-    return (*(RANKS["items" if isinstance(step, int) else "nested"] for step in path), RANKS[kind])
+    steps = ("items" if isinstance(step, int) else "nested" for step in path)
+    return tuple(RANKS[each] for each in (*steps, kind))
 
 
 def foremost(problems: Problems) -> Problem:
@@ -226,7 +227,7 @@ def foremost(problems: Problems) -> Problem:
 
 
 def within(key: str | int, problems: Problems) -> Problems:
-    """What is wrong with a member or an item, seen from the value that holds it: the foremost problem."""
+    """The foremost problem of a member or an item, seen from the value that holds it."""
     return (foremost(problems).inside(key),)
 
 
@@ -262,7 +263,7 @@ def check_type(names: list[str]) -> Check:
 
 
 def check_enum(values: list[JSON]) -> Check:
-    """A check that a value equals one of `values`, as JSON compares: 1 is 1.0, and neither is true."""
+    """A check that a value equals one of `values`, as JSON compares."""
     allowed = frozenset(map(canonical, values))
     plain = frozenset(value for value in values if isinstance(value, str))
     listed = ", ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
@@ -317,7 +318,7 @@ def is_finite(value: JSON) -> bool:
 
 
 def check_multiple(step: float) -> Check:
-    """A check that a number is a multiple of `step`, computed on the decimal digits as written."""
+    """A check that a number is a multiple of `step`, by the decimal digits as written."""
     divisor = exact(step)
     expected = f"must be a multiple of {show(step)}"
 
@@ -362,8 +363,8 @@ def every(checks: list[Check]) -> Check:
 def check_object(members: dict[str, Check], required: dict[str, str], outside: Check) -> Check:
     """A check of an object's names and members.
 
-    `required` maps each name that must be there to a word for its type; `outside` judges every member that
-    `members` does not name.
+    `required` maps each name that must be there to a word for its type; `outside` judges every
+    member that `members` does not name.
     """
     names, needed, pairs = frozenset(members), frozenset(required), tuple(members.items())
 
@@ -410,7 +411,7 @@ def check_outside(value: dict[str, JSON], names: frozenset[str], outside: Check,
 
 @dataclass(frozen=True)
 class Contract:
-    """What a tool accepts: its JSON Schema, compiled, and the names it declares (None: any name)."""
+    """What a tool accepts: its compiled JSON Schema and the names it declares (None: any)."""
 
     parameters: dict[str, JSON]
     schema: Schema = field(repr=False)
@@ -428,7 +429,8 @@ class Contract:
         """The first undeclared argument."""
         own = self.parameters.get("properties", {})
         name = next(name for name in arguments if name not in declared)
-        return Problem((str(name),), "unknown", expected_names([*own, *sorted(declared - own.keys())]))
+        expected = expected_names([*own, *sorted(declared - own.keys())])
+        return Problem((str(name),), "unknown", expected)
 
 
 # %% chapters/02-tools.md § What cannot be enforced is refused
@@ -447,8 +449,8 @@ CONSTRAINTS = frozenset({
     *LIMITS, *SIZES,
 })  # fmt: skip
 ANNOTATIONS = frozenset({
-    "title", "description", "default", "example", "examples", "deprecated", "readOnly", "writeOnly",
-    "format", "discriminator", "$schema", "$id", "$defs", "definitions", "$comment",
+    "title", "description", "default", "example", "examples", "deprecated", "readOnly",
+    "writeOnly", "format", "discriminator", "$schema", "$id", "$defs", "definitions", "$comment",
     "contentEncoding", "contentMediaType", "contentSchema",
 })  # fmt: skip
 ADVICE = {"nullable": 'write "type": [..., "null"]'}
@@ -465,14 +467,14 @@ def refuse_unknown(schema: dict[str, JSON], where: str) -> None:
 
 @dataclass(frozen=True)
 class Schema:
-    """A compiled JSON Schema: `problem(value)` judges, `normalise(value)` turns 1.0 into a declared 1."""
+    """A compiled JSON Schema: `problem` judges, `normalise` turns 1.0 into a declared 1."""
 
     document: JSON
     check: Check = field(repr=False, compare=False)
     fix: Fix | None = field(repr=False, compare=False)
 
     def problem(self, value: JSON) -> Problem | None:
-        """None when `value` satisfies the schema, else its first problem in the order of `KINDS`."""
+        """None for a value that satisfies the schema, else its first problem by `KINDS`."""
         try:
             found = self.check(value)
         except RecursionError:
@@ -1128,10 +1130,10 @@ def parameters_from_hints(hints: Mapping[str, Any]) -> dict[str, JSON]:
 def compile_schema(document: JSON) -> Schema:
     """Compile a JSON Schema (an object or a boolean) into closures, once.
 
-    The keywords in `CONSTRAINTS` mean what draft 2020-12 says; a `$ref` stays within the document. Those in
-    `ANNOTATIONS`, and names that begin with `x-`, tell readers something and constrain nothing. Raises
-    `SchemaError` for any other keyword, an unknown type, a pattern that does not compile, or a `$ref` that
-    leads nowhere or round in a circle.
+    The keywords in `CONSTRAINTS` mean what draft 2020-12 says; a `$ref` stays within the
+    document. Those in `ANNOTATIONS`, and names that begin with `x-`, tell readers something and
+    constrain nothing. Raises `SchemaError` for any other keyword, an unknown type, a pattern
+    that does not compile, or a `$ref` that leads nowhere or round in a circle.
     """
     compiler = Compiler(document)
     try:
@@ -1143,7 +1145,7 @@ def compile_schema(document: JSON) -> Schema:
 
 
 def compile_contract(parameters: dict[str, JSON]) -> Contract:
-    """Compile a tool's JSON Schema. An undeclared argument is invalid unless the schema lets others in."""
+    """Compile a tool's schema; an undeclared argument is invalid unless it lets others in."""
     document: dict[str, JSON] = {"type": "object", **parameters}
     if document["type"] != "object":
         raise SchemaError(f"the arguments of a tool are an object, not {show(document['type'])}")

@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 0336dccb0cc1, body c581cee3448f
+# bookkit: cells 23e920c817fd, body 3468ac47bcd6
 """Tools."""
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ POLICY = "Damaged orders: refund the amount paid, up to 5000 cents automatically
 
 
 def desk_handlers(effects: list[dict[str, Any]]) -> dict[str, Callable[..., Any]]:
-    """The handlers of the support desk. `refund_order` leaves a receipt in `effects`; the others read."""
+    """The desk's handlers. `refund_order` leaves a receipt in `effects`; the others read."""
     orders = {"A-17": {"order_id": "A-17", "status": "damaged", "paid_cents": 4999}}
 
     def lookup_order(order_id: str) -> dict[str, Any]:
@@ -117,7 +117,8 @@ def desk_handlers(effects: list[dict[str, Any]]) -> dict[str, Callable[..., Any]
         effects.append(receipt)
         return dict(receipt)
 
-    return {"lookup_order": lookup_order, "read_policy": read_policy, "refund_order": refund_order}
+    handlers = (lookup_order, read_policy, refund_order)
+    return {handler.__name__: handler for handler in handlers}
 
 
 # %% chapters/02-tools.md § A contract as data
@@ -127,10 +128,10 @@ def desk_handlers(effects: list[dict[str, Any]]) -> dict[str, Callable[..., Any]
 class ToolSpec:
     """One tool that the harness may run for a model.
 
-    `schema` says what it accepts, in one of three spellings: a shorthand `{name: type}`, a JSON Schema, or a
-    `ToolSchema`. It is compiled here, once; `SchemaError` names what cannot be enforced. `handler` is called
-    with the arguments by name and has whatever authority its code has. `effectful` marks a tool that changes
-    the world.
+    `schema` says what it accepts, in one of three spellings: a shorthand `{name: type}`, a JSON
+    Schema, or a `ToolSchema`. It is compiled here, once; `SchemaError` names what cannot be
+    enforced. `handler` is called with the arguments by name and has whatever authority its code
+    has. `effectful` marks a tool that changes the world.
     """
 
     description: str
@@ -153,7 +154,8 @@ def contract_of(schema: Mapping[str, Any] | ToolSchema) -> Contract:
     if not isinstance(schema, Mapping):
         return schema.contract
     shorthand = not any(isinstance(part, str | Mapping | list | bool) for part in schema.values())
-    return compile_contract(parameters_from_hints(schema) if shorthand else json.loads(json.dumps(schema)))
+    document = parameters_from_hints(schema) if shorthand else json.loads(json.dumps(schema))
+    return compile_contract(document)
 
 
 LOOKUP = "Status of an order and what was paid for it."
@@ -189,12 +191,13 @@ class ToolCall:
 
 
 def check_call(call: ToolCall, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall | None, str | None]:
-    """Validate a proposal: `(call, None)` with its own name and normalised arguments, or `(None, reason)`."""
+    """`(call, None)` with the tool's own name and normalised arguments, or `(None, reason)`."""
     if call.problem is not None or call.arguments is None:
         return None, call.problem or "arguments were not valid JSON"
     name = own_name(tools, call.name) if isinstance(call.name, str) else None
     if name is None:
-        return None, f"unknown tool: {plain_name(call.name)}. Available: {', '.join(tools) or 'none'}"
+        available = ", ".join(tools) or "none"
+        return None, f"unknown tool: {plain_name(call.name)}. Available: {available}"
     contract = tools[name].contract
     problem = contract.problem(call.arguments)
     if problem is not None:
@@ -206,7 +209,7 @@ def check_call(call: ToolCall, tools: Mapping[str, ToolSpec]) -> tuple[ToolCall 
 
 
 def validate_call(call: ToolCall, tools: Mapping[str, ToolSpec]) -> str | None:
-    """Is the call well formed? None, or a reason that the model can act on. Says nothing of permission."""
+    """None for a well-formed call, else a reason that the model can act on. Permits nothing."""
     return check_call(call, tools)[1]
 
 
@@ -240,13 +243,14 @@ class Registry(Mapping[str, ToolSpec]):
             self.register(name, spec)
 
     def register(self, name: str, spec: ToolSpec) -> None:
-        """Add a tool. Raises `ValueError` for an empty name, and for one that is taken on the wire."""
+        """Add a tool. Raises `ValueError` for an empty name and for one taken on the wire."""
         if not isinstance(name, str) or not name.strip():
             raise ValueError(f"a tool's name must be a string that is not empty, got {show(name)}")
         wire = wire_name(name)
         taken = self._own.get(wire)
         if taken is not None:
-            raise ValueError(f"tool {show(name)} collides with {show(taken)}: both are {wire} on the wire")
+            clash = f"{show(name)} collides with {show(taken)}"
+            raise ValueError(f"tool {clash}: both are {wire} on the wire")
         self._tools[name] = spec
         self._own[wire] = name
 
@@ -275,8 +279,8 @@ class Registry(Mapping[str, ToolSpec]):
 def make_environment() -> tuple[Registry, list[dict[str, Any]]]:
     """A fresh support desk: its three tools, and the log in which every refund leaves a receipt.
 
-    The log is what really happened. Every claim about safety in this book is checked against it, and none
-    against what a model says.
+    The log is what really happened. Every claim about safety in this book is checked against
+    it, and none against what a model says.
     """
     effects: list[dict[str, Any]] = []
     return Registry(desk_tools(effects)), effects
@@ -286,7 +290,7 @@ def make_environment() -> tuple[Registry, list[dict[str, Any]]]:
 
 
 def tool_schema_json(tools: Mapping[str, ToolSpec]) -> list[dict[str, Any]]:
-    """The tools as data in a request (OpenAI's form): names, descriptions, schemas, and no handler."""
+    """The tools as data in a request, in OpenAI's form: everything but the handlers."""
     return [
         {
             "type": "function",
@@ -310,9 +314,10 @@ def render_descriptions(tools: Mapping[str, ToolSpec]) -> str:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One argument of a tool: its name, JSON type, what it means, and the rules its value must obey.
+    """One argument of a tool: name, JSON type, what it means, and the rules for its value.
 
-    `rules` holds further JSON Schema keywords, such as `{"minimum": 1}` or `{"items": {"type": "string"}}`.
+    `rules` holds further JSON Schema keywords, such as `{"minimum": 1}` or `{"items": {"type":
+    "string"}}`.
     """
 
     name: str
@@ -353,17 +358,18 @@ class ToolSchema:
     contract: Contract = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "contract", compile_contract(self.to_json_schema()["parameters"]))
+        contract = compile_contract(self.to_json_schema()["parameters"])
+        object.__setattr__(self, "contract", contract)
 
     def to_json_schema(self) -> dict[str, JSON]:
-        """The declaration as a model's API takes it: name, description, and the parameters as JSON Schema."""
+        """The declaration as a model's API takes it, with the parameters as JSON Schema."""
         return {
             "name": self.name,
             "description": self.description,
             "parameters": {
                 "type": "object",
-                "properties": {parameter.name: parameter.to_json_schema() for parameter in self.parameters},
-                "required": [parameter.name for parameter in self.parameters if parameter.required],
+                "properties": {each.name: each.to_json_schema() for each in self.parameters},
+                "required": [each.name for each in self.parameters if each.required],
             },
         }
 
@@ -377,7 +383,13 @@ WEATHER_SCHEMA = ToolSchema(
     description="Look up the current weather for a place.",
     parameters=[
         Parameter("location", "string", "City and state or country, e.g. 'Boston, MA'."),
-        Parameter("units", "string", "Temperature unit.", required=False, enum=["celsius", "fahrenheit"]),
+        Parameter(
+            "units",
+            "string",
+            "Temperature unit.",
+            required=False,
+            enum=["celsius", "fahrenheit"],
+        ),
     ],
 )
 
@@ -399,7 +411,7 @@ def render_schema_prompt(schemas: Iterable[ToolSchema]) -> str:
 
 @dataclass(frozen=True)
 class Validation:
-    """A verdict on a call's arguments: the normalised `args`, or the `kind` of the problem and a message."""
+    """A verdict on arguments: the normalised `args`, or the problem's `kind` and a message."""
 
     ok: bool
     args: dict[str, Any] | None = None
@@ -408,7 +420,7 @@ class Validation:
 
 
 def validate_arguments(schema: ToolSchema, args: JSON) -> Validation:
-    """Judge parsed arguments by a tool's signature; on failure, one sentence that the model can act on."""
+    """Judge parsed arguments by a tool's signature; one sentence says what is wrong."""
     problem = schema.contract.problem(args)
     if problem is not None:
         return Validation(False, None, problem.kind, f"Error: {describe(problem, schema.name)}")
@@ -458,9 +470,10 @@ def tool_from_function(
 ) -> ToolSpec:
     """A tool made from a function's hints, defaults and docstring.
 
-    The first line of the docstring describes the tool; its `Args:` section and `Annotated[…, "text"]` tell of
-    the parameters, and one with a default is optional. Dataclasses and enumerations among the arguments are
-    built before the call. Raises `SchemaError` for a parameter without a hint or without a name.
+    The first line of the docstring describes the tool; its `Args:` section and `Annotated[…,
+    "text"]` tell of the parameters, and one with a default is optional. Dataclasses and
+    enumerations among the arguments are built before the call. Raises `SchemaError` for a
+    parameter without a hint or without a name.
     """
     text = inspect.getdoc(function) or ""
     hints = typing.get_type_hints(function, include_extras=True)
@@ -473,7 +486,8 @@ def tool_from_function(
         properties[name] = {**note, **schema_from_hint(hints[name]), **default_of(parameter)}
         required += [name] if parameter.default is parameter.empty else []
     schema = {"type": "object", "properties": properties, "required": required}
-    return ToolSpec(description or text.split("\n")[0], schema, reviving(function, hints), effectful)
+    summary = description or text.split("\n")[0]
+    return ToolSpec(summary, schema, reviving(function, hints), effectful)
 
 
 def refuse_unnamed(parameter: inspect.Parameter, hints: Mapping[str, Any]) -> None:
@@ -554,7 +568,7 @@ def literal(value: int | float) -> Fraction:
 
 
 def evaluate(node: ast.expr, depth: int) -> Fraction:
-    """The exact value of one node. A chain of operators is walked, not descended: a long sum is not deep."""
+    """The exact value of a node. A chain of operators is walked: a long sum is not deep."""
     if depth > MAX_NESTING:
         raise ValueError(f"the expression is nested more than {MAX_NESTING} deep")
     pending: list[ast.BinOp] = []
@@ -568,7 +582,7 @@ def evaluate(node: ast.expr, depth: int) -> Fraction:
 
 
 def evaluate_leaf(node: ast.expr, depth: int) -> Fraction:
-    """The value of a number, a signed expression or a square root; nothing else is arithmetic here."""
+    """The value of a number, a sign with its operand, or a square root; nothing else."""
     if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
         return literal(node.value)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
@@ -615,8 +629,8 @@ def square_root(value: Fraction) -> Fraction:
 def safe_calculate(expression: str) -> int | float:
     """The value of an arithmetic expression, exact as long as every step is rational.
 
-    Whole results are integers. Raises `ValueError`, with one sentence, for what is not arithmetic and for
-    arithmetic that is too long, too deep or too large to be done at once.
+    Whole results are integers. Raises `ValueError`, with one sentence, for what is not
+    arithmetic and for arithmetic that is too long, too deep or too large to be done at once.
     """
     if not isinstance(expression, str):
         raise ValueError(f"an expression is a string, got {json_type(expression)}")
@@ -632,7 +646,7 @@ def safe_calculate(expression: str) -> int | float:
 
 
 def calculator(text: str) -> str:
-    """`safe_calculate` from text to text, for prompts in which every tool maps a string to a string."""
+    """`safe_calculate` from text to text, for prompts in which a tool maps string to string."""
     return str(safe_calculate(text))
 
 
@@ -645,18 +659,19 @@ def calculate(expression: str) -> dict[str, int | float]:
 
 
 def make_lookup_tool(facts: Mapping[str, str]) -> ToolSpec:
-    """A tool that returns one of the given facts by its exact key; the description lists the keys."""
+    """A tool that returns a fact by its exact key; the description lists the keys."""
 
     def lookup(key: str) -> str:
         if key not in facts:
             raise KeyError(f"no fact under {show(key)}")
         return facts[key]
 
-    return ToolSpec(f"Look up a fact by exact key. Keys: {', '.join(facts)}.", {"key": str}, lookup)
+    description = f"Look up a fact by exact key. Keys: {', '.join(facts)}."
+    return ToolSpec(description, {"key": str}, lookup)
 
 
 def get_time(clock: Callable[[], datetime]) -> dict[str, str]:
-    """The time that `clock` tells, in UTC, as ISO 8601. The clock is an argument: a run can be repeated."""
+    """The time that `clock` tells, in UTC, as ISO 8601."""
     return {"now": clock().astimezone(UTC).isoformat()}
 
 
