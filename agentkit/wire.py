@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells 573176978a0e, body 5e87f6ffc845
+# bookkit: cells 9d8c7113b0d4, body 31e4874fffee
 """The wire."""
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ __all__ = [
     "NO_USE",
     "OPENAI_KEYS",
     "PLAIN_KEYS",
+    "PROBLEM",
     "READER",
     "RESULT_KEYS",
     "ROLES",
@@ -337,6 +338,7 @@ def as_text(value: Any) -> str:
 
 
 UNNAMED = "unnamed"
+PROBLEM = "problem"
 
 
 def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
@@ -352,18 +354,17 @@ def read_call(item: Any, call_id: str) -> tuple[ToolCall, Message]:
     call = ToolCall(call_id, name, arguments, problem)
     if is_well_formed(item, call_id):
         return call, item
+    if isinstance(item.get(PROBLEM), str):
+        return broken_call(call_id, item[PROBLEM])
     entry = {"id": call_id, "type": "function", "function": {"name": name, "arguments": text}}
     return call, entry | as_json({key: value for key, value in item.items() if key not in entry})
 
 
 def broken_call(call_id: str, problem: str) -> tuple[ToolCall, Message]:
-    """An entry that is no call. Its arguments become unreadable, so that it never runs."""
+    """An entry that is no call. It keeps its problem, and arguments that nobody can read."""
     function = {"name": UNNAMED, "arguments": f"<{problem}>"}
-    return ToolCall(call_id, UNNAMED, None, problem), {
-        "id": call_id,
-        "type": "function",
-        "function": function,
-    }
+    entry = {"id": call_id, "type": "function", "function": function, PROBLEM: problem}
+    return ToolCall(call_id, UNNAMED, None, problem), entry
 
 
 def is_well_formed(item: Message, call_id: str) -> bool:
@@ -558,7 +559,8 @@ def entry_to_openai(call: ToolCall, entry: Message) -> Message:
     if call.arguments:
         return entry
     function = {**entry["function"], "arguments": encode(readable(call, entry))}
-    return {**entry, "function": function}
+    rest = {key: value for key, value in entry.items() if key != PROBLEM}
+    return {**rest, "function": function}
 
 
 # %% chapters/03-wire.md § Why a reply ends
