@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/06-budgets.md. Edit the chapter, not this file.
-# bookkit: cells b3cf871d78a7, body 2beac013ebc9
+# bookkit: cells 71ccd5bff054, body cfe9019fdd63
 """Budgets and endings."""
 
 from __future__ import annotations
@@ -236,6 +236,12 @@ def queue_guard(waiting: Callable[[], int], goal: Goal) -> Guard:
 # %% chapters/06-budgets.md § Money
 
 
+def _finite(what: str, value: float) -> float:
+    if not (math.isfinite(value) and value >= 0):
+        raise ValueError(f"{what} must be a finite number, at least 0; got {value!r}")
+    return value
+
+
 @dataclass(frozen=True)
 class Prices:
     """Dollars for a million tokens of fresh prompt, cached prompt and completion. ValueError for no price."""
@@ -246,8 +252,7 @@ class Prices:
 
     def __post_init__(self) -> None:
         for name, price in vars(self).items():
-            if not (math.isfinite(price) and price >= 0):
-                raise ValueError(f"{name} must be a price in dollars, got {price!r}")
+            _finite(f"the {name} price", price)
 
 
 def cost_usd(usage: Usage, prices: Prices) -> float:
@@ -328,11 +333,12 @@ def next_prompt(state: RunState) -> Usage:
 
 def cost_guard(max_usd: float, prices: Prices) -> Guard:
     """End the run before a call whose prompt would take the spending over `max_usd` dollars."""
+    _finite("max_usd", max_usd)
     ledger = CostLedger(prices)
 
     def check(state: RunState) -> Stop | None:
         expected = ledger.spent_usd(state) + cost_usd(next_prompt(state), prices)
-        return Stop.COST_LIMIT if expected > max_usd else None
+        return None if expected <= max_usd else Stop.COST_LIMIT  # NaN is no permission
 
     return check
 
@@ -345,10 +351,10 @@ def deadline_guard(seconds: float, clock: Callable[[], float], started: float | 
 
     To hold one deadline over a resume on another machine, use wall-clock time and store `started`.
     """
-    ends = (clock() if started is None else started) + seconds
+    ends = (clock() if started is None else started) + _finite("seconds", seconds)
 
     def check(state: RunState) -> Stop | None:
-        return Stop.DEADLINE if clock() >= ends else None
+        return None if clock() < ends else Stop.DEADLINE
 
     return check
 

@@ -53,10 +53,15 @@ from agentkit.loop import (
     run_agent,
 )
 from agentkit.tools import ToolSpec, make_environment
-from agentkit.wire import Reply, ScriptedModel, Usage, answer_message, parse_tool_calls, tool_call_message
-
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
-settings.load_profile("untimed")
+from agentkit.wire import (
+    Message,
+    Reply,
+    ScriptedModel,
+    Usage,
+    answer_message,
+    parse_tool_calls,
+    tool_call_message,
+)
 
 TASK = "Investigate order A-17."
 HELLO = answer_message("Hello.")
@@ -278,7 +283,7 @@ def test_the_chapters_bill() -> None:
 
 @pytest.mark.parametrize("price", [-1.0, float("nan"), float("inf")])
 def test_a_price_is_finite_and_not_negative(price: float) -> None:
-    with pytest.raises(ValueError, match="cached must be a price"):
+    with pytest.raises(ValueError, match="the cached price must be a finite number"):
         Prices(1.0, price, 1.0)
 
 
@@ -644,3 +649,11 @@ def test_rehearse_plays_results_errors_and_verdicts() -> None:
         ("denied", "exceeds the limit"),
     ]
     assert result.stop is Stop.ANSWERED
+
+
+@pytest.mark.parametrize("limit", [float("nan"), float("inf"), -0.01])
+def test_a_budget_or_a_deadline_that_is_no_amount_is_refused_when_it_is_set(limit: float) -> None:
+    with pytest.raises(ValueError, match="max_usd must be a finite number"):
+        cost_guard(limit, PRICES)
+    with pytest.raises(ValueError, match="seconds must be a finite number"):
+        deadline_guard(limit, lambda: 0.0)

@@ -40,9 +40,6 @@ from agentkit.loop import (
 from agentkit.tools import ToolCall, ToolSpec, make_environment
 from agentkit.wire import ScriptedModel, answer_message, check_messages, tool_call_message
 
-settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
-settings.load_profile("untimed")
-
 TASK = "Order A-17 arrived damaged. Please make this right."
 
 
