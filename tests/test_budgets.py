@@ -54,7 +54,6 @@ from agentkit.loop import (
 )
 from agentkit.tools import ToolSpec, make_environment
 from agentkit.wire import (
-    Message,
     Reply,
     ScriptedModel,
     Usage,
