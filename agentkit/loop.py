@@ -1,11 +1,10 @@
 # Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
-# bookkit: cells aea7086b6fdf, body 5bd872f64510
+# bookkit: cells e69382e6efc0, body cdc9dc48f153
 """The loop."""
 
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -155,35 +154,6 @@ class Limits:
                 raise ValueError(f"{name} must be a whole number, at least {least}; got {value!r}")
 
 
-Kind = Literal["result", "invalid", "denied", "error", "pending", "skipped", "unknown"]
-
-
-@dataclass(frozen=True)
-class Observation:
-    """What became of one proposed call. `content` is plain JSON; `call_id` is the proposal's.
-
-    result   the handler ran and returned          denied   the gate refused
-    error    it ran, or tried, and says why not    pending  waits for someone's decision
-    invalid  the call broke its tool's contract    skipped  the run ended before its turn came
-    unknown  it was cut off; the effect may or may not have happened
-    """
-
-    call_id: str
-    ok: bool
-    kind: Kind
-    content: Any
-
-
-def count_chars(messages: list[Message]) -> int:
-    """Characters of all messages as JSON, each counted by itself."""
-    return len(encode(messages)) - 2 * max(len(messages), 1)  # less the brackets and what stands between
-
-
-def estimate_tokens(messages: list[Message]) -> int:
-    """Four characters of JSON for a token, rounded down. Tool schemas are not counted."""
-    return count_chars(messages) // 4
-
-
 # %% chapters/04-loop.md § Permission
 
 
@@ -206,12 +176,15 @@ def allow_all(call: ToolCall) -> tuple[bool, str]:
 def decide(gate: Gate, call: ToolCall) -> Decision:
     """Ask the gate. Only `True`, alone or first of a pair, or the verdict "allow" allows; an error denies.
 
-    A gate judges and does not change the call: what it sees is what would run.
+    So does a gate that changes the arguments: what it judged and what would run are then two calls.
     """
     try:
-        return _read_verdict(gate(call))
+        shown = repr(call.arguments)
+        decision = _read_verdict(gate(call))
+        kept = repr(call.arguments) == shown
     except Exception as error:
         return Decision("deny", f"denied: the gate failed with {type(error).__name__}")
+    return decision if kept else Decision("deny", "denied: the gate changed the arguments it was asked about")
 
 
 def _read_verdict(answer: Any) -> Decision:
@@ -231,6 +204,25 @@ def _brief(value: Any) -> str:
 
 
 # %% chapters/04-loop.md § Across the boundary
+
+Kind = Literal["result", "invalid", "denied", "error", "pending", "skipped", "unknown"]
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What became of one proposed call. `content` is plain JSON; `call_id` is the proposal's.
+
+    result   the handler ran and returned          denied   the gate refused
+    error    it ran, or tried, and says why not    pending  waits for someone's decision
+    invalid  the call broke its tool's contract    skipped  the run ended before its turn came
+    unknown  it was cut off; the effect may or may not have happened
+    """
+
+    call_id: str
+    ok: bool
+    kind: Kind
+    content: Any
+
 
 EXPECTED_ERRORS = (KeyError, ValueError, TimeoutError, ConnectionError)
 
@@ -286,7 +278,7 @@ class RunState:
     prompt_token_log  estimated tokens of each prompt sent
     turns, pauses     replies that counted as a turn, and those that were a pause
     prompt_chars      characters of the transcript as JSON, kept up as it grows
-    denials           how often each exact proposal was denied
+    denials           how often each proposal was denied, as its gate saw it
     usage_log         what the provider reported for each call, None where it said nothing
     ending            value of the Stop that ended the run, None while it goes on
     """
@@ -320,108 +312,19 @@ class RunState:
             ) from error
 
 
-@dataclass(frozen=True)
-class RunResult:
-    """How the run ended, the answer if the model gave one, and the state behind both."""
-
-    stop: Stop
-    answer: str | None
-    state: RunState
+def count_chars(messages: list[Message]) -> int:
+    """Characters of all messages as JSON, each counted by itself."""
+    return len(encode(messages)) - 2 * max(len(messages), 1)  # less the brackets and what stands between
 
 
-class RunCrash(Exception):
-    """Something broke that nobody declared. `state` is complete: save it, mend the cause, resume."""
-
-    def __init__(self, message: str, state: RunState) -> None:
-        super().__init__(message, state)
-        self.state = state
-
-    def __str__(self) -> str:
-        return str(self.args[0])
-
-
-class RunInterrupted(KeyboardInterrupt):
-    """Someone pressed Ctrl-C during a run. `state` is complete and can be resumed."""
-
-    def __init__(self, message: str, state: RunState) -> None:
-        super().__init__(message, state)
-        self.state = state
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+def estimate_tokens(messages: list[Message]) -> int:
+    """Four characters of JSON for a token, rounded down. Tool schemas are not counted."""
+    return count_chars(messages) // 4
 
 
 # %% chapters/04-loop.md § The kernel
 
-
-class Model(Protocol):
-    """Anything that reads a transcript and returns one assistant message, bare or in a Reply."""
-
-    def chat(self, messages: list[Message]) -> Message | Reply:
-        """The next assistant message. Must not change `messages`."""
-        ...
-
-
 Guard = Callable[[RunState], Stop | None]
-
-SYSTEM_PROMPT = (
-    "You work at a support desk. Solve the customer's problem with the tools you have. "
-    "When a call is denied, read why and change course."
-)
-
-
-def run_agent(
-    task: str,
-    model: Model,
-    tools: Mapping[str, ToolSpec],
-    gate: Gate,
-    limits: Limits = Limits(),
-    guards: Sequence[Guard] = (),
-) -> RunResult:
-    """Run a task to a typed end. `task` is text and grants no authority.
-
-    Raises RunCrash or RunInterrupted, each with the state, and nothing else.
-    """
-    opening = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": task}]
-    return resume_agent(RunState(opening), model, tools, gate, limits, guards)
-
-
-def resume_agent(
-    state: RunState,
-    model: Model,
-    tools: Mapping[str, ToolSpec],
-    gate: Gate,
-    limits: Limits = Limits(),
-    guards: Sequence[Guard] = (),
-) -> RunResult:
-    """Go on with a run from its state, which is changed in place, to a typed end.
-
-    A run that the model's own reply ended stays ended. Any other is judged anew by these limits and
-    guards, after the calls that waited for a decision have been put to the gate again.
-    """
-    try:
-        stop = _reopen(state, tools, gate, limits)
-        while stop is None:
-            stop = must_stop(state, limits, guards) or step(state, model, tools, gate, limits)
-    except BaseException as error:
-        raise _crash(state, error) from error
-    state.ending = stop.value
-    return RunResult(stop, state.messages[-1]["content"] if stop is Stop.ANSWERED else None, state)
-
-
-def step(
-    state: RunState, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
-) -> Stop | None:
-    """One turn: query the model, then answer every call it proposes. None means go on."""
-    known = len(state.messages)
-    stop_reason, calls = query(state, model)
-    stop = reply_ends(stop_reason, bool(calls))
-    if stop is None:
-        stop = act(state, calls, tools, gate, limits)
-    else:
-        _skip(state, calls, f"not run: the reply ended the run ({stop.value})")
-    state.prompt_chars += count_chars(state.messages[known:])
-    return stop
 
 
 def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop | None:
@@ -439,11 +342,19 @@ def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop 
     return None
 
 
+class Model(Protocol):
+    """Anything that reads a transcript and returns one assistant message, bare or in a Reply."""
+
+    def chat(self, messages: list[Message]) -> Message | Reply:
+        """The next assistant message. Must not change `messages`."""
+        ...
+
+
 EMPTY = {"role": "assistant", "content": ""}  # allowed at the end of a transcript, refused in the middle
 
 
 def query(state: RunState, model: Model) -> tuple[str | None, list[ToolCall]]:
-    """Send the transcript, append the reply, and account for both."""
+    """Send the transcript, append the reply, and account for both: its stop reason and its calls."""
     prompt_tokens = state.prompt_chars // 4
     reply, calls = normalise_reply(model.chat(state.messages))
     state.prompt_token_log.append(prompt_tokens)
@@ -467,28 +378,6 @@ def reply_ends(stop_reason: str | None, has_calls: bool) -> Stop | None:
     if stop_reason == "pause_turn" or (stop_reason == "tool_use" and has_calls):
         return None
     return Stop.MALFORMED
-
-
-def act(
-    state: RunState, calls: Sequence[ToolCall], tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
-) -> Stop | None:
-    """Give every call its observation, in order. A call that ends the run leaves the rest unrun."""
-    for position, call in enumerate(calls, 1):
-        observation = execute_call(call, tools, gate)
-        _record(state, observation, limits.max_result_chars)
-        if observation.kind == "pending":
-            _skip(state, calls[position:], "waits for the decision on an earlier call", "pending")
-            return Stop.NEEDS_APPROVAL
-        if observation.kind == "denied" and _count_denial(state, call) >= limits.repeated_denials:
-            _skip(state, calls[position:], "not run: an earlier call was denied again")
-            return Stop.NO_PROGRESS
-    return None
-
-
-def _count_denial(state: RunState, call: ToolCall) -> int:
-    proposal = f"{call.name}:{json.dumps(call.arguments, sort_keys=True)}"
-    state.denials[proposal] = state.denials.get(proposal, 0) + 1
-    return state.denials[proposal]
 
 
 def _record(state: RunState, observation: Observation, max_chars: int = Limits.max_result_chars) -> None:
@@ -516,6 +405,48 @@ def _skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "sk
         _record(state, Observation(call.call_id, False, kind, why))
 
 
+def act(
+    state: RunState, calls: Sequence[ToolCall], tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
+) -> Stop | None:
+    """Give every call its observation, in order. A call that ends the run leaves the rest unrun."""
+    for position, call in enumerate(calls, 1):
+        observation = execute_call(call, tools, gate)
+        _record(state, observation, limits.max_result_chars)
+        if observation.kind == "pending":
+            _skip(state, calls[position:], "waits for the decision on an earlier call", "pending")
+            return Stop.NEEDS_APPROVAL
+        if observation.kind == "denied" and _count_denial(state, call, tools) >= limits.repeated_denials:
+            _skip(state, calls[position:], "not run: an earlier call was denied again")
+            return Stop.NO_PROGRESS
+    return None
+
+
+def _count_denial(state: RunState, call: ToolCall, tools: Mapping[str, ToolSpec]) -> int:
+    """How often this proposal has been denied by now. It counts as the gate saw it: 1.0 and 1 are one."""
+    judged = check_call(call, tools)[0] or call
+    proposal = f"{judged.name}:{json.dumps(judged.arguments, sort_keys=True)}"
+    state.denials[proposal] = state.denials.get(proposal, 0) + 1
+    return state.denials[proposal]
+
+
+def step(
+    state: RunState, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
+) -> Stop | None:
+    """One turn: query the model, then answer every call it proposes. None means go on."""
+    known = len(state.messages)
+    stop_reason, calls = query(state, model)
+    stop = reply_ends(stop_reason, bool(calls))
+    if stop is None:
+        stop = act(state, calls, tools, gate, limits)
+    else:
+        _skip(state, calls, f"not run: the reply ended the run ({stop.value})")
+    state.prompt_chars += count_chars(state.messages[known:])
+    return stop
+
+
+# %% chapters/04-loop.md § Fit to go on
+
+
 def _settle(state: RunState, why: str) -> None:
     """Answer what a run that was cut off left open, so that its transcript can be sent again."""
     told = sum(message["role"] == "tool" for message in state.messages)
@@ -534,13 +465,6 @@ def _open_calls(state: RunState) -> list[ToolCall]:
     if results == len(state.messages) or state.messages[-1 - results]["role"] != "assistant":
         return []
     return parse_tool_calls(state.messages[-1 - results])[results:]
-
-
-def _crash(state: RunState, error: BaseException) -> RunCrash | RunInterrupted:
-    cause = type(error).__name__
-    _settle(state, f"stopped by {cause}")
-    kind = RunInterrupted if isinstance(error, KeyboardInterrupt) else RunCrash
-    return kind(f"{cause} in turn {state.turns}: go on from .state with resume_agent", state)
 
 
 FINAL = (Stop.ANSWERED, Stop.TRUNCATED, Stop.REFUSED, Stop.MALFORMED)
@@ -563,7 +487,88 @@ def _reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: 
     return stop
 
 
-# %% chapters/04-loop.md § To look at a run
+# %% chapters/04-loop.md § The loop itself
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How the run ended, the answer if the model gave one, and the state behind both."""
+
+    stop: Stop
+    answer: str | None
+    state: RunState
+
+
+class _CutOff(BaseException):
+    def __init__(self, message: str, state: RunState) -> None:
+        super().__init__(message, state)
+        self.state = state
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class RunCrash(_CutOff, Exception):
+    """Something broke that nobody declared. `state` is complete: save it, mend the cause, resume."""
+
+
+class RunInterrupted(_CutOff, KeyboardInterrupt):
+    """Someone pressed Ctrl-C during a run. `state` is complete and can be resumed."""
+
+
+def _crash(state: RunState, error: BaseException) -> _CutOff:
+    cause = type(error).__name__
+    _settle(state, f"stopped by {cause}")
+    kind: type[_CutOff] = RunInterrupted if isinstance(error, KeyboardInterrupt) else RunCrash
+    return kind(f"{cause} in turn {state.turns}: go on from .state with resume_agent", state)
+
+
+def resume_agent(
+    state: RunState,
+    model: Model,
+    tools: Mapping[str, ToolSpec],
+    gate: Gate,
+    limits: Limits = Limits(),
+    guards: Sequence[Guard] = (),
+) -> RunResult:
+    """Go on with a run from its state, which is changed in place, to a typed end.
+
+    A run that the model's own reply ended stays ended. Any other is judged anew by these limits and
+    guards, after the calls that waited for a decision have been put to the gate again.
+    """
+    try:
+        stop = _reopen(state, tools, gate, limits)
+        while stop is None:
+            stop = must_stop(state, limits, guards) or step(state, model, tools, gate, limits)
+    except BaseException as error:
+        raise _crash(state, error) from error
+    state.ending = stop.value
+    return RunResult(stop, state.messages[-1]["content"] if stop is Stop.ANSWERED else None, state)
+
+
+SYSTEM_PROMPT = (
+    "You work at a support desk. Solve the customer's problem with the tools you have. "
+    "When a call is denied, read why and change course."
+)
+
+
+def run_agent(
+    task: str,
+    model: Model,
+    tools: Mapping[str, ToolSpec],
+    gate: Gate,
+    limits: Limits = Limits(),
+    guards: Sequence[Guard] = (),
+) -> RunResult:
+    """Run a task to a typed end. `task` is text and grants no authority.
+
+    Raises RunCrash or RunInterrupted, each with the state, and nothing else.
+    """
+    opening = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": task}]
+    return resume_agent(RunState(opening), model, tools, gate, limits, guards)
+
+
+# %% chapters/04-loop.md § A run, watched
 
 
 def _lines(state: RunState) -> list[tuple[str, str]]:
@@ -585,14 +590,19 @@ def _printable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
+def print_transcript(state: RunState) -> None:
+    """Print the transcript, a line for each text and each proposed call."""
+    print(Transcript(state))
+
+
 TINTS = {"system": "#8a9099", "user": "#0072b2", "model": "#009e73", "tool": "#e69f00"}
 
 
-@dataclass(frozen=True, repr=False)
 class Transcript:
     """A run's transcript for the eye: coloured rows in a notebook, lines in a terminal."""
 
-    state: RunState
+    def __init__(self, state: RunState) -> None:
+        self.state = state
 
     def __repr__(self) -> str:
         return "\n".join(f"{speaker:<6} | {text}" for speaker, text in _lines(self.state))
@@ -610,33 +620,32 @@ def _row(speaker: str, text: str) -> str:
     return f'<div style="{style} {text_style}"><b>{speaker}</b> {text}</div>'
 
 
-def print_transcript(state: RunState) -> None:
-    """Print the transcript, a line for each text and each proposed call."""
-    print(Transcript(state))
-
-
 def sequence_diagram(state: RunState) -> str:
     """Mermaid source of a sequence diagram of what happened in this run, effect boundary included."""
     lines = ["sequenceDiagram", "participant M as Model", "participant L as Loop"]
     lines += ["participant G as Checks", "participant T as Tool"]
-    observations, proposed = iter(state.observations), iter(())
+    observations, proposed, waits = iter(state.observations), iter(()), False
     for message in state.messages:
         if message["role"] == "assistant":
             proposed = iter([call["function"]["name"] for call in message.get("tool_calls") or []])
             lines += [f"M->>L: {_label(text.removeprefix('-> '))}" for _, text in _lines(RunState([message]))]
         elif message["role"] == "tool":
-            lines += _crossing(_label(next(proposed)), next(observations))
+            observation = next(observations)
+            lines += _crossing(_label(next(proposed)), observation, waits)
+            waits = observation.kind == "pending"  # of a batch that waits, only the first call was judged
         else:
             lines.append(f"L->>M: {_label(message['role'] + ': ' + message['content'])}")
     return "\n  ".join(lines)
 
 
-def _crossing(name: str, observation: Observation) -> list[str]:
+def _crossing(name: str, observation: Observation, waits: bool) -> list[str]:
     """The arrows of one call: how far it came, and what went back to the model."""
     kind = observation.kind
     told = f"L->>M: {_label(kind + ': ' + json.dumps(observation.content))}"
-    if kind == "skipped":
+    if waits or kind == "skipped":
         return [f"Note over L: {name} not run", told]
+    if kind == "unknown":
+        return [f"Note over L: {name} cut off", told]
     if kind in ("invalid", "denied", "pending"):
         return [f"L->>G: {name}", f"G-->>L: {kind}", told]
     return [f"L->>G: {name}", "G-->>L: allow", f"L->>T: {name}", f"T-->>L: {kind}", told]
@@ -644,7 +653,8 @@ def _crossing(name: str, observation: Observation) -> list[str]:
 
 def _label(text: str) -> str:
     """Text that Mermaid takes as text: three short lines at most, its own signs spelled as entities."""
-    import textwrap  # here, because only pictures need it
+    import re  # both here, because only pictures need them
+    import textwrap
 
     lines = textwrap.wrap(text, 20, max_lines=3, placeholder="...") or ["(empty)"]
     return "<br/>".join(

@@ -200,6 +200,51 @@ def test_decide_keeps_the_gates_own_decision():
     assert decide(lambda call: wait, ToolCall("c", "t", {})) is wait
 
 
+def raise_amount(call: ToolCall) -> bool:
+    call.arguments["amount_cents"] = 5000
+    return True
+
+
+def add_argument(call: ToolCall) -> Decision:
+    call.arguments["note"] = "by the gate"
+    return Decision("allow", "fine")
+
+
+def ask_about_less(call: ToolCall) -> Decision:
+    call.arguments["amount_cents"] -= 1
+    return Decision("ask", "a person decides")
+
+
+def make_it_true(call: ToolCall) -> bool:
+    call.arguments["amount_cents"] = True  # equal to 1 in Python, another value in JSON
+    return True
+
+
+@pytest.mark.parametrize("gate", [raise_amount, add_argument, ask_about_less, make_it_true])
+def test_a_gate_that_changes_the_arguments_denies_and_nothing_runs(desk, gate):
+    tools, effects = desk
+    observation = execute_call(
+        ToolCall("c", "refund_order", {"order_id": "A-17", "amount_cents": 1}), tools, gate
+    )
+    assert observation.kind == "denied"
+    assert "changed the arguments" in observation.content
+    assert effects == []
+
+
+def test_a_gate_that_changes_a_value_inside_an_argument_denies_too():
+    ran = []
+    tools = {
+        "mail": ToolSpec("Mail.", {"type": "object", "properties": {"to": {"type": "array"}}}, ran.append)
+    }
+
+    def copy_to_boss(call: ToolCall) -> bool:
+        call.arguments["to"].append("boss")
+        return True
+
+    assert execute_call(ToolCall("c", "mail", {"to": ["ada"]}), tools, copy_to_boss).kind == "denied"
+    assert ran == []
+
+
 # A run
 
 
@@ -392,6 +437,27 @@ def test_the_diagram_shows_how_far_each_call_came(desk):
     assert source.count("L->>T: ") == 1
     assert source.count("G-->>L: denied") == 1
     assert source.count("G-->>L: invalid") == 1
+
+
+def test_the_diagram_shows_that_a_call_behind_one_that_waits_was_not_judged(desk):
+    asked = tool_call_message("a", "read_policy", {})
+    asked["tool_calls"] += tool_call_message("b", "lookup_order", {"order_id": "A-17"})["tool_calls"]
+    state = run_agent(TASK, ScriptedModel([asked]), desk[0], lambda call: Decision("ask", "wait")).state
+    source = sequence_diagram(state)
+    assert source.count("G-->>L: pending") == 1
+    assert "L->>G: lookup_order" not in source
+    assert "Note over L: lookup_order not run" in source
+
+
+def test_the_diagram_draws_no_further_than_is_known_of_a_call_that_was_cut_off(desk):
+    def interrupted(call: ToolCall) -> bool:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        run_agent(TASK, happy_script(), desk[0], interrupted)
+    source = sequence_diagram(caught.value.state)
+    assert "Note over L: lookup_order cut off" in source
+    assert "->>T" not in source
 
 
 @pytest.mark.parametrize("text", ["a;b", "# x", "`$$`", "<b>", "x\ny", "", "%%{init}%%", "\u202e\U0001f600"])

@@ -263,6 +263,29 @@ def test_a_run_that_ends_inside_a_batch_leaves_no_call_without_a_result():
     assert desk.log == []
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (("pay", '{"cents": 9}'), ("pay", '{"cents": 9.0}')),
+        (("pay", '{"cents": 9}'), ("pay", '{ "cents" : 9e0 }')),
+        (("bank.pay", '{"cents": 9}'), ("bank_pay", '{"cents": 9}')),
+    ],
+)
+def test_a_denied_proposal_spelled_differently_is_still_the_same_proposal(first, second):
+    desk = Desk()
+    tools = {**desk.tools, "bank.pay": desk.tools["pay"]}
+    model = Script(*(raw_call(arguments, name) for name, arguments in (first, second)))
+    result = run_agent("Go.", model, tools, deny_nine)
+    assert (result.stop, result.state.turns) == (Stop.NO_PROGRESS, 2)
+    assert [*result.state.denials.values()] == [2]
+
+
+def test_denied_proposals_that_differ_in_a_value_are_counted_apart():
+    model = Script(raw_call('{"cents": 9}'), raw_call('{"cents": 8}'))
+    result = run_agent("Go.", model, Desk().tools, lambda call: (False, "no"))
+    assert (result.stop, sorted(result.state.denials.values())) == (Stop.ANSWERED, [1, 1])
+
+
 @pytest.mark.parametrize("stop_reason", ["max_tokens", "refusal", "no such reason"])
 def test_calls_in_a_reply_that_ends_the_run_are_answered_but_not_run(stop_reason):
     desk = Desk()
@@ -477,6 +500,18 @@ def test_a_call_still_waiting_stays_pending_when_resumed_without_a_decision():
     assert again.stop is Stop.NEEDS_APPROVAL
     assert again.state.to_json() == before
     assert (desk.log, len(model.prompts)) == ([], 1)
+
+
+@pytest.mark.parametrize("name", [["pay"], "", 7, None])
+@pytest.mark.parametrize("arguments", ["{", "5", [1], float("nan")])
+def test_a_broken_call_is_told_the_same_before_and_after_an_approval(name, arguments):
+    broken = raw_call(arguments, name, "b")["tool_calls"][0]
+    message = batch(("a", "pay", {"cents": 5}))
+    message["tool_calls"].append(broken)
+    straight = run_agent("Go.", Script(message), Desk().tools, allow_all)
+    paused = run_agent("Go.", Script(message), Desk().tools, ask_for_pay)
+    resumed = resume_agent(paused.state, Script(message), Desk().tools, allow_all)
+    assert told(resumed.state) == told(straight.state)
 
 
 def test_a_rejected_call_tells_the_model_the_reviewers_reason():
