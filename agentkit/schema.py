@@ -1,6 +1,6 @@
-# Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 02c90c7232dc, body bc4ba8bd5fda
-"""How a contract is compiled."""
+# Built by bookkit from chapters/02-schema.md. Edit the chapter, not this file.
+# bookkit: cells efacfd3149aa, body 711c49217d79
+"""Interlude: how a contract is compiled."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ __all__ = [
 ]
 
 
-# %% chapters/02-tools.md § Three traps in one comparison
+# %% chapters/02-schema.md § Three traps in one comparison
 
 JSON = Any
 JSON_NAMES = {
@@ -156,7 +156,7 @@ def canonical(value: JSON) -> Any:
     return value
 
 
-# %% chapters/02-tools.md § A problem is a sentence
+# %% chapters/02-schema.md § A problem is a sentence
 
 
 class SchemaError(ValueError):
@@ -231,7 +231,7 @@ def within(key: str | int, problems: Problems) -> Problems:
     return (foremost(problems).inside(key),)
 
 
-# %% chapters/02-tools.md § A keyword is a closure
+# %% chapters/02-schema.md § A keyword is a closure
 
 Check = Callable[[JSON], Problems]
 JSON_TYPES: dict[str, frozenset[type]] = {
@@ -304,7 +304,7 @@ def check_limit(keyword: str, limit: float) -> Check:
     return check
 
 
-# %% chapters/02-tools.md § Pitfall
+# %% chapters/02-schema.md § Pitfall
 
 
 def exact(number: float) -> Fraction:
@@ -330,7 +330,7 @@ def check_multiple(step: float) -> Check:
     return check
 
 
-# %% chapters/02-tools.md § Objects
+# %% chapters/02-schema.md § Objects
 
 
 def anything(value: JSON) -> Problems:
@@ -406,7 +406,7 @@ def check_outside(value: dict[str, JSON], names: frozenset[str], outside: Check,
     return tuple(found)
 
 
-# %% chapters/02-tools.md § The contract
+# %% chapters/02-schema.md § The contract
 
 
 @dataclass(frozen=True)
@@ -433,7 +433,7 @@ class Contract:
         return Problem((str(name),), "unknown", expected)
 
 
-# %% chapters/02-tools.md § What cannot be enforced is refused
+# %% chapters/02-schema.md § What cannot be enforced is refused
 
 SIZES: dict[str, tuple[type[Any], str, Callable[[int, int], bool], str]] = {
     "minLength": (str, "length", operator.ge, "at least {} characters long"),
@@ -486,7 +486,7 @@ class Schema:
         return self.fix(value) if self.fix else value
 
 
-# %% chapters/02-tools.md § The plumbing
+# %% chapters/02-schema.md § The plumbing
 
 
 def check_size(keyword: str, limit: int) -> Check:

@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 23e920c817fd, body 3468ac47bcd6
+# bookkit: cells 6387f73ca505, body 17800980394e
 """Tools."""
 
 from __future__ import annotations
@@ -20,18 +20,17 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from typing import Any
 
-from agentkit.schema import JSON as JSON  # `as`: whoever works with tools finds these names here as well
+from agentkit.schema import JSON as JSON  # `as`: the chapters to come take these three from here
 from agentkit.schema import (
     Contract,
+    SchemaError,
     compile_contract,
+    compile_schema,
     describe,
     parameters_from_hints,
     schema_from_hint,
     type_label,
 )
-from agentkit.schema import Problem as Problem
-from agentkit.schema import SchemaError as SchemaError
-from agentkit.schema import compile_schema as compile_schema
 from agentkit.schema import json_type as json_type
 from agentkit.schema import show as show
 

@@ -98,12 +98,15 @@ class Book:
         return tuple(chapter for chapter in self.chapters if chapter.path in wanted)
 
     def find(self, name: str) -> Chapter:
-        """The one chapter that answers to `name`."""
+        """The one chapter that answers to `name`; two of one number answer to their names only."""
         key = _key(name)
-        for chapter in self.chapters:
-            if key in _answers_to(chapter):
-                return chapter
-        raise BookError(f"no chapter is called {name!r}", hint=self._suggest(key))
+        found = [chapter for chapter in self.chapters if key in _answers_to(chapter)]
+        if not found:
+            raise BookError(f"no chapter is called {name!r}", hint=self._suggest(key))
+        if len(found) > 1:
+            titles = " or ".join(chapter.title for chapter in found)
+            raise BookError(f"several chapters are called {name!r}", hint=f"Say which: {titles}.")
+        return found[0]
 
     def _suggest(self, key: str) -> str:
         known = sorted({answer for chapter in self.chapters for answer in _answers_to(chapter)})

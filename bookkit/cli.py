@@ -72,8 +72,8 @@ def cli(context: click.Context, root: Path | None) -> None:
     Only chapters/*.md are edited. Modules, notebooks, figures and pages are built from them; what did not
     change is not built again. Start with `bookkit build`; `bookkit status` says what is behind and why.
 
-    CHAPTER is a chapter's name (tools), its number (2), both (02-tools) or its path. A chapter's solutions
-    are solutions/02-tools.
+    CHAPTER is a chapter's name (gate), its number (5), both (05-gate) or its path. A chapter's solutions
+    are solutions/05-gate.
     """
     context.obj = Here(root)
 

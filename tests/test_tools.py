@@ -14,11 +14,11 @@ from cases import load
 from hypothesis import given
 from hypothesis import strategies as st
 
+from agentkit.schema import SchemaError
 from agentkit.tools import (
     WEATHER_SCHEMA,
     Parameter,
     Registry,
-    SchemaError,
     ToolCall,
     ToolSchema,
     ToolSpec,

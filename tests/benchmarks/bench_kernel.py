@@ -20,7 +20,8 @@ from typing import Any
 import jsonschema
 
 from agentkit.loop import Limits, allow_all, run_agent
-from agentkit.tools import ToolSpec, compile_schema
+from agentkit.schema import compile_schema
+from agentkit.tools import ToolSpec
 from agentkit.wire import tool_call_message
 
 TURNS = (50, 100, 200, 400)

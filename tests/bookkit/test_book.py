@@ -65,6 +65,16 @@ def test_a_solution_answers_with_its_folder(toy_book: Path, name: str) -> None:
     assert book.load(toy_book).find(name).is_solution
 
 
+def test_chapters_that_share_a_number_are_asked_for_by_name(toy_book: Path) -> None:
+    (toy_book / "chapters/03-both.md").rename(toy_book / "chapters/02-both.md")
+    replace(toy_book / "_quarto.yml", "chapters/03-both.ipynb", "chapters/02-both.ipynb")
+    loaded = book.load(toy_book)
+    assert loaded.find("both").title == "02-both"
+    with pytest.raises(BookError, match="several chapters are called '2'") as caught:
+        loaded.find("2")
+    assert caught.value.hint == "Say which: 02-words or 02-both."
+
+
 def test_an_unknown_chapter_is_answered_with_the_close_ones(toy_book: Path) -> None:
     with pytest.raises(BookError, match="no chapter is called 'wrods'") as caught:
         book.load(toy_book).select(["numbers", "wrods"])
