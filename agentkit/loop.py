@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
-# bookkit: cells e69382e6efc0, body cdc9dc48f153
+# bookkit: cells 0fecb1a2392a, body 35b3944ccb0d
 """The loop."""
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ USD_PER_MILLION_TOKENS = {"prompt": 3.00, "completion": 15.00}
 
 
 def estimate_cost(usage: Usage | None) -> float:
-    """What one reply cost in dollars, by the usage it reports; 0.0 if it reports none."""
+    """What a reply cost in dollars by the usage it reports; 0.0 if it reports none."""
     if usage is None:
         return 0.0
     prompt = usage.prompt_tokens * USD_PER_MILLION_TOKENS["prompt"]
@@ -67,7 +67,7 @@ def estimate_cost(usage: Usage | None) -> float:
 
 
 def run_tool(name: str, arguments: dict[str, Any], tool_impls: Mapping[str, Callable[..., Any]]) -> Any:
-    """Run a tool by name; whatever goes wrong comes back as a result for the model to read."""
+    """Run a tool by name; whatever goes wrong comes back as a result."""
     if name not in tool_impls:  # allow-list
         return {"error": f"unknown tool {name}"}
     try:
@@ -86,10 +86,9 @@ def minimal_agent(
     max_cost_usd: float = 0.50,
 ) -> str:
     """The agent loop in forty lines, for reading. `run_agent` is the one for use."""
-    system = (
-        "Use the tools when they help. Once you know the answer, give it in plain words and call nothing."
-    )
-    messages = [{"role": "system", "content": system}, {"role": "user", "content": user_message}]
+    system = "Use the tools when they help. Once you know the answer, say it and stop."
+    messages = [{"role": "system", "content": system}]
+    messages.append({"role": "user", "content": user_message})
     spent = 0.0
     for step_number in range(max_steps):  # hard limit
         reply = client.chat(model=model, messages=messages, tools=tools)
@@ -104,8 +103,10 @@ def minimal_agent(
             name = proposal["function"]["name"]
             arguments = json.loads(proposal["function"]["arguments"])
             print(f"  step {step_number}: calling {name}({arguments})")  # observability
-            content = json.dumps(run_tool(name, arguments, tool_impls))[:4000]  # truncation
-            messages.append({"role": "tool", "tool_call_id": proposal["id"], "content": content})
+            result = run_tool(name, arguments, tool_impls)
+            result = json.dumps(result)[:4000]  # truncation
+            answer = {"role": "tool", "tool_call_id": proposal["id"], "content": result}
+            messages.append(answer)
     return "Stopped: step limit reached."
 
 
@@ -132,11 +133,11 @@ class Stop(StrEnum):
 
 @dataclass(frozen=True)
 class Limits:
-    """Ceilings that hold whatever the model wants. ValueError for anything but whole numbers in range.
+    """Ceilings that hold whatever the model wants. ValueError for what is no count.
 
     max_turns          model calls, pauses not counted (0 allows none)
     max_prompt_tokens  estimated size of any one prompt; a larger one is not sent
-    repeated_denials   how often one identical proposal may be denied; the last of them ends the run
+    repeated_denials   denials of one identical proposal; the last of them ends the run
     max_pauses         provider pauses that are taken up again
     max_result_chars   characters of one observation's content that reach the transcript
     """
@@ -174,9 +175,10 @@ def allow_all(call: ToolCall) -> tuple[bool, str]:
 
 
 def decide(gate: Gate, call: ToolCall) -> Decision:
-    """Ask the gate. Only `True`, alone or first of a pair, or the verdict "allow" allows; an error denies.
+    """Only `True`, alone or first of a pair, or the verdict "allow" allows.
 
-    So does a gate that changes the arguments: what it judged and what would run are then two calls.
+    A gate that fails denies, and so does one that changes the arguments: what it
+    judged and what would run are then two calls.
     """
     try:
         shown = repr(call.arguments)
@@ -184,18 +186,22 @@ def decide(gate: Gate, call: ToolCall) -> Decision:
         kept = repr(call.arguments) == shown
     except Exception as error:
         return Decision("deny", f"denied: the gate failed with {type(error).__name__}")
-    return decision if kept else Decision("deny", "denied: the gate changed the arguments it was asked about")
+    if not kept:
+        return Decision("deny", "denied: the gate changed the arguments it judged")
+    return decision
 
 
 def _read_verdict(answer: Any) -> Decision:
     if isinstance(answer, Decision) and answer.verdict in ("allow", "deny", "ask"):
         return answer
-    verdict, reason = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, "")
+    is_pair = isinstance(answer, tuple) and len(answer) == 2
+    verdict, reason = answer if is_pair else (answer, "")
     if verdict is True:
         return Decision("allow", str(reason))
     if verdict is False:
         return Decision("deny", str(reason) or "denied by the gate")
-    return Decision("deny", f"denied: the gate answered {_brief(verdict)}, and only True allows")
+    said = _brief(verdict)
+    return Decision("deny", f"denied: the gate answered {said}, and only True allows")
 
 
 def _brief(value: Any) -> str:
@@ -210,11 +216,14 @@ Kind = Literal["result", "invalid", "denied", "error", "pending", "skipped", "un
 
 @dataclass(frozen=True)
 class Observation:
-    """What became of one proposed call. `content` is plain JSON; `call_id` is the proposal's.
+    """What became of the proposed call `call_id`. `content` is plain JSON.
 
-    result   the handler ran and returned          denied   the gate refused
-    error    it ran, or tried, and says why not    pending  waits for someone's decision
-    invalid  the call broke its tool's contract    skipped  the run ended before its turn came
+    result   the handler ran and returned
+    error    it ran, or tried, and says why not
+    invalid  the call broke its tool's contract
+    denied   the gate refused
+    pending  waits for someone's decision
+    skipped  the run ended before its turn came
     unknown  it was cut off; the effect may or may not have happened
     """
 
@@ -228,10 +237,11 @@ EXPECTED_ERRORS = (KeyError, ValueError, TimeoutError, ConnectionError)
 
 
 def execute_call(call: ToolCall, tools: Mapping[str, ToolSpec], gate: Gate) -> Observation:
-    """Carry one proposal over the effect boundary, or say why not. The only place that runs a handler.
+    """Carry one proposal over the effect boundary, or say why not.
 
-    The contract is checked first, then the gate judges the arguments that would run, then the handler
-    runs. EXPECTED_ERRORS of a handler are observations; whatever else it raises passes through.
+    The contract is checked first, then the gate judges the arguments that would run,
+    then the handler runs. EXPECTED_ERRORS that it raises are observations; whatever
+    else it raises passes through.
     """
     ready, problem = check_call(call, tools)
     if ready is None or ready.arguments is None:
@@ -258,11 +268,12 @@ _decode = json.JSONDecoder().raw_decode
 
 
 def _snapshot(call_id: str, result: Any) -> Observation:
-    """A result as JSON and as of now, so that no later change of the handler's objects reaches the record."""
+    """A result as JSON and as of now, whatever the handler's objects become later."""
     try:
         content, _ = _decode(encode(result))
     except (TypeError, ValueError, RecursionError) as error:
-        return Observation(call_id, False, "error", f"the tool ran, but its result is not JSON: {error}")
+        why = f"the tool ran, but its result is not JSON: {error}"
+        return Observation(call_id, False, "error", why)
     return Observation(call_id, True, "result", content)
 
 
@@ -279,7 +290,7 @@ class RunState:
     turns, pauses     replies that counted as a turn, and those that were a pause
     prompt_chars      characters of the transcript as JSON, kept up as it grows
     denials           how often each proposal was denied, as its gate saw it
-    usage_log         what the provider reported for each call, None where it said nothing
+    usage_log         what the provider reported for each call, or None
     ending            value of the Stop that ended the run, None while it goes on
     """
 
@@ -299,26 +310,26 @@ class RunState:
 
     @classmethod
     def from_json(cls, text: str) -> RunState:
-        """The state that `to_json` wrote. ValueError if the text holds something else."""
+        """The state that `to_json` wrote. ValueError for any other text."""
         try:
             data = json.loads(text)
-            data["observations"] = [Observation(**item) for item in data["observations"]]
+            data["observations"] = [Observation(**o) for o in data["observations"]]
             data["usage_log"] = [item and Usage(**item) for item in data["usage_log"]]
-            data["messages"] = [{"role": message["role"], **message} for message in data["messages"]]
+            data["messages"] = [{"role": m["role"], **m} for m in data["messages"]]
             return cls(**data)
         except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"not a saved run ({error}): pass the text that RunState.to_json wrote"
-            ) from error
+            wanted = "pass the text that RunState.to_json wrote"
+            raise ValueError(f"not a saved run ({error}): {wanted}") from error
 
 
 def count_chars(messages: list[Message]) -> int:
     """Characters of all messages as JSON, each counted by itself."""
-    return len(encode(messages)) - 2 * max(len(messages), 1)  # less the brackets and what stands between
+    brackets_and_commas = 2 * max(len(messages), 1)
+    return len(encode(messages)) - brackets_and_commas
 
 
 def estimate_tokens(messages: list[Message]) -> int:
-    """Four characters of JSON for a token, rounded down. Tool schemas are not counted."""
+    """Four characters of JSON a token, rounded down. Tool schemas are not counted."""
     return count_chars(messages) // 4
 
 
@@ -328,7 +339,7 @@ Guard = Callable[[RunState], Stop | None]
 
 
 def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop | None:
-    """Whether to end the run before another call is paid for: the guards, then the limits."""
+    """Whether to end the run before another call: the guards, then the limits."""
     for guard in guards:
         stop = guard(state)
         if stop is not None:
@@ -343,18 +354,19 @@ def must_stop(state: RunState, limits: Limits, guards: Sequence[Guard]) -> Stop 
 
 
 class Model(Protocol):
-    """Anything that reads a transcript and returns one assistant message, bare or in a Reply."""
+    """Reads a transcript and returns one assistant message, bare or in a Reply."""
 
     def chat(self, messages: list[Message]) -> Message | Reply:
         """The next assistant message. Must not change `messages`."""
         ...
 
 
-EMPTY = {"role": "assistant", "content": ""}  # allowed at the end of a transcript, refused in the middle
+# Allowed at the end of a transcript, refused in the middle.
+EMPTY = {"role": "assistant", "content": ""}
 
 
 def query(state: RunState, model: Model) -> tuple[str | None, list[ToolCall]]:
-    """Send the transcript, append the reply, and account for both: its stop reason and its calls."""
+    """Send the transcript, append the reply; its stop reason and its calls."""
     prompt_tokens = state.prompt_chars // 4
     reply, calls = normalise_reply(model.chat(state.messages))
     state.prompt_token_log.append(prompt_tokens)
@@ -368,7 +380,7 @@ def query(state: RunState, model: Model) -> tuple[str | None, list[ToolCall]]:
 
 
 def reply_ends(stop_reason: str | None, has_calls: bool) -> Stop | None:
-    """Whether a reply ends the run, and how. None: act on its calls, or take up a pause."""
+    """Whether a reply ends the run, and how. None: act on it, or take up a pause."""
     if stop_reason == "max_tokens":
         return Stop.TRUNCATED
     if stop_reason == "refusal":
@@ -381,7 +393,7 @@ def reply_ends(stop_reason: str | None, has_calls: bool) -> Stop | None:
 
 
 def _record(state: RunState, observation: Observation, max_chars: int = Limits.max_result_chars) -> None:
-    """Append one observation and its tool message, its content cut to `max_chars` characters."""
+    """Append an observation and its tool message, its content cut to `max_chars`."""
     message = _told(observation)
     if len(message["content"]) > max_chars:
         observation = replace(observation, content=_cut(observation.content, max_chars))
@@ -395,8 +407,12 @@ def _told(observation: Observation) -> Message:
 
 
 def _cut(content: Any, limit: int) -> Any:
-    text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    return content if len(text) <= limit else f"{text[:limit]} [cut: {limit} of {len(text)} characters]"
+    text = content
+    if not isinstance(content, str):
+        text = json.dumps(content, ensure_ascii=False)
+    if len(text) <= limit:
+        return content
+    return f"{text[:limit]} [cut: {limit} of {len(text)} characters]"
 
 
 def _skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "skipped") -> None:
@@ -406,33 +422,46 @@ def _skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "sk
 
 
 def act(
-    state: RunState, calls: Sequence[ToolCall], tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
+    state: RunState,
+    calls: Sequence[ToolCall],
+    tools: Mapping[str, ToolSpec],
+    gate: Gate,
+    limits: Limits,
 ) -> Stop | None:
-    """Give every call its observation, in order. A call that ends the run leaves the rest unrun."""
+    """Give every call its observation, in order, also those that are not run."""
     for position, call in enumerate(calls, 1):
         observation = execute_call(call, tools, gate)
         _record(state, observation, limits.max_result_chars)
         if observation.kind == "pending":
-            _skip(state, calls[position:], "waits for the decision on an earlier call", "pending")
+            why = "waits for the decision on an earlier call"
+            _skip(state, calls[position:], why, "pending")
             return Stop.NEEDS_APPROVAL
-        if observation.kind == "denied" and _count_denial(state, call, tools) >= limits.repeated_denials:
-            _skip(state, calls[position:], "not run: an earlier call was denied again")
-            return Stop.NO_PROGRESS
+        if observation.kind == "denied":
+            denials = _count_denial(state, call, tools)
+            if denials >= limits.repeated_denials:
+                why = "not run: an earlier call was denied again"
+                _skip(state, calls[position:], why)
+                return Stop.NO_PROGRESS
     return None
 
 
 def _count_denial(state: RunState, call: ToolCall, tools: Mapping[str, ToolSpec]) -> int:
-    """How often this proposal has been denied by now. It counts as the gate saw it: 1.0 and 1 are one."""
+    """How often it has been denied by now, counted as its gate saw it: 1.0 is 1."""
     judged = check_call(call, tools)[0] or call
-    proposal = f"{judged.name}:{json.dumps(judged.arguments, sort_keys=True)}"
+    arguments = json.dumps(judged.arguments, sort_keys=True, default=repr)
+    proposal = f"{judged.name}:{arguments}"
     state.denials[proposal] = state.denials.get(proposal, 0) + 1
     return state.denials[proposal]
 
 
 def step(
-    state: RunState, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits
+    state: RunState,
+    model: Model,
+    tools: Mapping[str, ToolSpec],
+    gate: Gate,
+    limits: Limits,
 ) -> Stop | None:
-    """One turn: query the model, then answer every call it proposes. None means go on."""
+    """One turn: query the model, then answer every call it proposes. None: go on."""
     known = len(state.messages)
     stop_reason, calls = query(state, model)
     stop = reply_ends(stop_reason, bool(calls))
@@ -448,34 +477,37 @@ def step(
 
 
 def _settle(state: RunState, why: str) -> None:
-    """Answer what a run that was cut off left open, so that its transcript can be sent again."""
+    """Answer what a run that was cut off left open, so that it can be sent again."""
     told = sum(message["role"] == "tool" for message in state.messages)
     state.messages += [_told(observation) for observation in state.observations[told:]]
     unanswered = _open_calls(state)
-    _skip(state, unanswered[:1], f"{why}: the effect may or may not have happened", "unknown")
+    doubt = f"{why}: the effect may or may not have happened"
+    _skip(state, unanswered[:1], doubt, "unknown")
     _skip(state, unanswered[1:], f"not run: an earlier call was cut off ({why})")
     state.prompt_chars = count_chars(state.messages)
 
 
 def _open_calls(state: RunState) -> list[ToolCall]:
     """The calls at the end of the transcript that no tool message answers yet."""
-    results = 0
-    while results < len(state.messages) and state.messages[-1 - results]["role"] == "tool":
-        results += 1
-    if results == len(state.messages) or state.messages[-1 - results]["role"] != "assistant":
+    said = len(state.messages) - 1
+    while said >= 0 and state.messages[said]["role"] == "tool":
+        said -= 1
+    if said < 0 or state.messages[said]["role"] != "assistant":
         return []
-    return parse_tool_calls(state.messages[-1 - results])[results:]
+    results = len(state.messages) - 1 - said
+    return parse_tool_calls(state.messages[said])[results:]
 
 
 FINAL = (Stop.ANSWERED, Stop.TRUNCATED, Stop.REFUSED, Stop.MALFORMED)
 
 
 def _reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits) -> Stop | None:
-    """Make a state ready to go on: nothing unanswered, pending calls judged again. A Stop: it stays ended."""
+    """Make a state ready to go on; judge pending calls again. A Stop: stay ended."""
     ended = Stop(state.ending) if state.ending else None
     if ended in FINAL:
         return ended
-    if ended is Stop.NO_PROGRESS and max(state.denials.values(), default=0) >= limits.repeated_denials:
+    most_denials = max(state.denials.values(), default=0)
+    if ended is Stop.NO_PROGRESS and most_denials >= limits.repeated_denials:
         return ended
     state.ending = None
     _settle(state, "no result was recorded")
@@ -492,7 +524,7 @@ def _reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: 
 
 @dataclass(frozen=True)
 class RunResult:
-    """How the run ended, the answer if the model gave one, and the state behind both."""
+    """How the run ended, the answer if there is one, and the state behind both."""
 
     stop: Stop
     answer: str | None
@@ -509,7 +541,7 @@ class _CutOff(BaseException):
 
 
 class RunCrash(_CutOff, Exception):
-    """Something broke that nobody declared. `state` is complete: save it, mend the cause, resume."""
+    """Something broke that nobody declared. Save `state`, mend the cause, resume."""
 
 
 class RunInterrupted(_CutOff, KeyboardInterrupt):
@@ -519,8 +551,10 @@ class RunInterrupted(_CutOff, KeyboardInterrupt):
 def _crash(state: RunState, error: BaseException) -> _CutOff:
     cause = type(error).__name__
     _settle(state, f"stopped by {cause}")
-    kind: type[_CutOff] = RunInterrupted if isinstance(error, KeyboardInterrupt) else RunCrash
-    return kind(f"{cause} in turn {state.turns}: go on from .state with resume_agent", state)
+    message = f"{cause} in turn {state.turns}: go on from .state with resume_agent"
+    if isinstance(error, KeyboardInterrupt):
+        return RunInterrupted(message, state)
+    return RunCrash(message, state)
 
 
 def resume_agent(
@@ -533,17 +567,19 @@ def resume_agent(
 ) -> RunResult:
     """Go on with a run from its state, which is changed in place, to a typed end.
 
-    A run that the model's own reply ended stays ended. Any other is judged anew by these limits and
-    guards, after the calls that waited for a decision have been put to the gate again.
+    A run that the model's own reply ended stays ended. Any other is judged anew by
+    these limits and guards, once the calls that waited have been judged again.
     """
     try:
         stop = _reopen(state, tools, gate, limits)
         while stop is None:
-            stop = must_stop(state, limits, guards) or step(state, model, tools, gate, limits)
+            stop = must_stop(state, limits, guards)
+            stop = stop or step(state, model, tools, gate, limits)
     except BaseException as error:
         raise _crash(state, error) from error
     state.ending = stop.value
-    return RunResult(stop, state.messages[-1]["content"] if stop is Stop.ANSWERED else None, state)
+    answer = state.messages[-1]["content"] if stop is Stop.ANSWERED else None
+    return RunResult(stop, answer, state)
 
 
 SYSTEM_PROMPT = (
@@ -564,7 +600,10 @@ def run_agent(
 
     Raises RunCrash or RunInterrupted, each with the state, and nothing else.
     """
-    opening = [{"role": "system", "content": SYSTEM_PROMPT}, {"role": "user", "content": task}]
+    opening = [
+        {"role": "system", "content": SYSTEM_PROMPT},
+        {"role": "user", "content": task},
+    ]
     return resume_agent(RunState(opening), model, tools, gate, limits, guards)
 
 
@@ -586,7 +625,7 @@ def _lines(state: RunState) -> list[tuple[str, str]]:
 
 
 def _printable(text: str) -> str:
-    """The text with lone surrogates spelled out: they are legal in JSON, and no terminal takes them."""
+    """The text with lone surrogates spelled out: JSON allows them, no terminal does."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
@@ -599,7 +638,7 @@ TINTS = {"system": "#8a9099", "user": "#0072b2", "model": "#009e73", "tool": "#e
 
 
 class Transcript:
-    """A run's transcript for the eye: coloured rows in a notebook, lines in a terminal."""
+    """A transcript for the eye: coloured rows in a notebook, lines in a terminal."""
 
     def __init__(self, state: RunState) -> None:
         self.state = state
@@ -613,28 +652,32 @@ class Transcript:
 
 def _row(speaker: str, text: str) -> str:
     tint = TINTS[speaker]
-    style = f"border-left: 4px solid {tint}; background: {tint}1a; margin: 2px 0; padding: 2px 8px;"
-    text_style = "font-family: monospace; white-space: pre-wrap; overflow-wrap: anywhere"
+    style = f"border-left: 4px solid {tint}; background: {tint}1a; padding: 2px 8px;"
+    style += " margin: 2px 0; font-family: monospace;"
+    style += " white-space: pre-wrap; overflow-wrap: anywhere"
     for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(sign, entity)
-    return f'<div style="{style} {text_style}"><b>{speaker}</b> {text}</div>'
+    return f'<div style="{style}"><b>{speaker}</b> {text}</div>'
 
 
 def sequence_diagram(state: RunState) -> str:
-    """Mermaid source of a sequence diagram of what happened in this run, effect boundary included."""
+    """Mermaid source of a sequence diagram of what happened in this run."""
     lines = ["sequenceDiagram", "participant M as Model", "participant L as Loop"]
     lines += ["participant G as Checks", "participant T as Tool"]
     observations, proposed, waits = iter(state.observations), iter(()), False
     for message in state.messages:
         if message["role"] == "assistant":
-            proposed = iter([call["function"]["name"] for call in message.get("tool_calls") or []])
-            lines += [f"M->>L: {_label(text.removeprefix('-> '))}" for _, text in _lines(RunState([message]))]
+            calls = message.get("tool_calls") or []
+            proposed = iter([call["function"]["name"] for call in calls])
+            for _, text in _lines(RunState([message])):
+                lines.append(f"M->>L: {_label(text.removeprefix('-> '))}")
         elif message["role"] == "tool":
             observation = next(observations)
             lines += _crossing(_label(next(proposed)), observation, waits)
-            waits = observation.kind == "pending"  # of a batch that waits, only the first call was judged
+            waits = observation.kind == "pending"  # those behind it were not judged
         else:
-            lines.append(f"L->>M: {_label(message['role'] + ': ' + message['content'])}")
+            said = f"{message['role']}: {message['content']}"
+            lines.append(f"L->>M: {_label(said)}")
     return "\n  ".join(lines)
 
 
@@ -648,15 +691,16 @@ def _crossing(name: str, observation: Observation, waits: bool) -> list[str]:
         return [f"Note over L: {name} cut off", told]
     if kind in ("invalid", "denied", "pending"):
         return [f"L->>G: {name}", f"G-->>L: {kind}", told]
-    return [f"L->>G: {name}", "G-->>L: allow", f"L->>T: {name}", f"T-->>L: {kind}", told]
+    allowed = [f"L->>G: {name}", "G-->>L: allow"]
+    return [*allowed, f"L->>T: {name}", f"T-->>L: {kind}", told]
 
 
 def _label(text: str) -> str:
-    """Text that Mermaid takes as text: three short lines at most, its own signs spelled as entities."""
+    """Three short lines at most, with Mermaid's own signs spelled as entities."""
     import re  # both here, because only pictures need them
     import textwrap
 
     lines = textwrap.wrap(text, 20, max_lines=3, placeholder="...") or ["(empty)"]
-    return "<br/>".join(
-        re.sub(r"[^\w .,:{}()\"'/=-]", lambda sign: f"#{ord(sign[0])};", line) for line in lines
-    )
+    odd = re.compile(r"[^\w .,:{}()\"'/=-]")
+    plain = [odd.sub(lambda sign: f"#{ord(sign[0])};", line) for line in lines]
+    return "<br/>".join(plain)

@@ -459,6 +459,17 @@ def test_a_gate_that_raises_denies_and_names_the_failure():
     assert desk.log == []
 
 
+def test_a_gate_that_leaves_something_that_is_not_json_in_the_arguments_denies_and_the_run_goes_on():
+    desk = Desk()
+
+    def gate(call: ToolCall) -> bool:
+        call.arguments["seen"] = {call.call_id}
+        return True
+
+    result = run_agent("Go.", Script(raw_call('{"cents": 5}')), desk.tools, gate)
+    assert (result.stop, kinds(result.state), desk.log) == (Stop.ANSWERED, ["denied"], [])
+
+
 @pytest.mark.parametrize("verdict", [(False, "weekend rule 7"), Decision("deny", "weekend rule 7")])
 def test_the_reason_of_a_denial_reaches_the_model_word_for_word(verdict):
     result = run_agent("Go.", Script(raw_call('{"cents": 5}')), Desk().tools, lambda call: verdict)
