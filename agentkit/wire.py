@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells 9d8c7113b0d4, body 31e4874fffee
+# bookkit: cells 0ffed01c4e84, body 975a45a78bab
 """The wire."""
 
 from __future__ import annotations
@@ -556,11 +556,10 @@ def message_to_openai(message: Message) -> Message:
 
 def entry_to_openai(call: ToolCall, entry: Message) -> Message:
     """One entry of `tool_calls`, its arguments the text of an object."""
+    sent = {key: value for key, value in entry.items() if key not in (PROBLEM, "index")}
     if call.arguments:
-        return entry
-    function = {**entry["function"], "arguments": encode(readable(call, entry))}
-    rest = {key: value for key, value in entry.items() if key != PROBLEM}
-    return {**rest, "function": function}
+        return sent
+    return {**sent, "function": {**entry["function"], "arguments": encode(readable(call, entry))}}
 
 
 # %% chapters/03-wire.md § Why a reply ends
@@ -668,11 +667,12 @@ def usage_from_openai(usage: Any) -> Usage | None:
 
 def reply_from_anthropic(response: Any) -> Reply:
     """A message of the Messages API (parsed JSON) as a `Reply`; anything else is `malformed`."""
-    blocks = response.get("content") if isinstance(response, dict) else None
+    body = response if isinstance(response, dict) else {}
+    reason = stop_reason(body.get("stop_reason"))
+    blocks = [] if body.get("content") is None and reason else body.get("content")
     if not isinstance(blocks, list):
         return Reply({}, MALFORMED)
-    reason = stop_reason(response.get("stop_reason"))
-    return Reply(assistant_from_blocks(blocks), reason, usage_from_anthropic(response.get("usage")))
+    return Reply(assistant_from_blocks(blocks), reason, usage_from_anthropic(body.get("usage")))
 
 
 def assistant_from_blocks(blocks: list[Any]) -> Message:

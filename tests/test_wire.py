@@ -138,7 +138,10 @@ def test_encode_refuses_what_json_cannot_hold() -> None:
         (" ", "arguments were not valid JSON: Expecting value at character 1"),
         ("pay now", "arguments were not valid JSON: Expecting value at character 0"),
         ("\ufeff{}", "arguments were not valid JSON: Expecting value at character 0"),
-        ({"a": float("nan")}, "arguments were not valid JSON: Expecting value at character 0"),
+        (
+            {"a": float("nan")},
+            "arguments were not valid JSON: Expecting value at character 0",
+        ),
         ({"a": {1, 2}}, "arguments were not valid JSON: Expecting value at character 0"),
         (b"{}", "arguments were not valid JSON: Expecting value at character 0"),
     ],
@@ -940,3 +943,16 @@ def test_the_broken_refund_of_the_chapter_is_invalid_and_runs_nothing() -> None:
     assert call.arguments is None
     assert validate_call(call, tools) == "arguments were not valid JSON: Expecting value at character 13"
     assert effects == []
+
+
+def test_a_refusal_of_anthropic_may_come_without_content() -> None:
+    for content in (None, []):
+        reply = reply_from_anthropic({"role": "assistant", "content": content, "stop_reason": "refusal"})
+        assert (reply.stop_reason, reply.message["content"]) == ("refusal", "")
+    assert reply_from_anthropic({"role": "assistant", "content": None}).stop_reason == "malformed"
+
+
+def test_the_place_of_a_streamed_call_is_not_sent_back() -> None:
+    message = tool_call_message("a", "lookup_order", {"order_id": "A-17"})
+    streamed = {**message, "tool_calls": [{"index": 0, **message["tool_calls"][0]}]}
+    assert to_openai([streamed]) == [message]
