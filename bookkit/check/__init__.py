@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from bookkit.book import Book
-from bookkit.check import built, form, labels, numbers, outputs
+from bookkit.check import built, form, labels, numbers, outputs, portable
 from bookkit.check.manuscript import Manuscript, Problem, Rule, from_error, gather
 from bookkit.errors import BookError
 
@@ -43,7 +43,7 @@ RULES: Mapping[str, Rule] = {
     "count": outputs.cells_are_executed,
     "compared": outputs.outputs_are_compared,
     "error": outputs.errors_are_meant,
-    "portable": outputs.outputs_are_portable,
+    "portable": portable.outputs_are_portable,
     "clean": outputs.outputs_are_clean,
     "number": numbers.numbers_are_backed,
 }

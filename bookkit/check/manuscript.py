@@ -197,6 +197,13 @@ def option_line(cell: Cell, key: str) -> int:
     return cell.line
 
 
+def outputs_of(manuscript: Manuscript) -> Iterator[tuple[Page, Executed, Output]]:
+    """Every output of the book with its page and cell, in reading order."""
+    for page in manuscript.executed:
+        for cell in page.executed:
+            yield from ((page, cell, output) for output in cell.outputs)
+
+
 def texts_of(output: Output) -> Iterator[str]:
     """Everything in an output that a reader can read."""
     if output["output_type"] == "stream":

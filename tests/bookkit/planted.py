@@ -151,6 +151,7 @@ def tagged(tag: str) -> Seed:
 SVG = '<svg xmlns="http://www.w3.org/2000/svg"><g id="clip"><path d="M0 0"/></g></svg>'
 PICTURE = {"image/svg+xml": SVG, "text/plain": "x"}
 DATED = {"image/svg+xml": "<svg><metadata><date>2026-03-01</date></metadata></svg>", "text/plain": "x"}
+MOMENT = "2026-11-29T21:46:55.721867"
 TABLE_AGAIN = "\n| a |\n|---|\n| b |\n\n: Again {#tbl-words-shouted}\n"
 MODULE = "toykit/numbers.py"
 LINE = "figures/numbers-line.svg"
@@ -385,6 +386,24 @@ OUTPUTS = {
     "a date": Planted(printed("made 2026-03-01"), "portable", NUMBERS, "a date: 2026-03-01"),
     "a date in words": Planted(printed("made 1 March 2026"), "portable", NUMBERS, "a date: 1 March 2026"),
     "a time": Planted(printed("made 09:31"), "portable", NUMBERS, "a time: 09:31"),
+    "a date in American order": Planted(
+        printed("made 11/29/2026"), "portable", NUMBERS, "a date: 11/29/2026"
+    ),
+    "a date in German order": Planted(printed("made 29.11.2026"), "portable", NUMBERS, "a date: 29.11.2026"),
+    "the date of an ISO moment": Planted(printed(MOMENT), "portable", NUMBERS, "a date: 2026-11-29"),
+    "the time of an ISO moment": Planted(printed(MOMENT), "portable", NUMBERS, "a time: 21:46:55.721867"),
+    "a time of day by the half": Planted(printed("at 9:31 pm"), "portable", NUMBERS, "a time: 9:31"),
+    "a time stamp": Planted(printed("at 1795988815.72"), "portable", NUMBERS, "a time stamp: 1795988815.72"),
+    "an address of IPv6": Planted(printed("on fe80::1"), "portable", NUMBERS, "a network address: fe80::1"),
+    "a hardware address": Planted(
+        printed("card 02:42:ac:11:00:02"), "portable", NUMBERS, "a network address: 02:42:ac:11:00:02"
+    ),
+    "this machine by its name for itself": Planted(
+        printed("served on localhost"), "portable", NUMBERS, "a network address: localhost"
+    ),
+    "a path of a container": Planted(printed("'/app/x'"), "portable", NUMBERS, "path: /app/x"),
+    "a path of a volume": Planted(printed("in /data/books/x.md"), "portable", NUMBERS, "/data/books/x.md"),
+    "a path of a Mac": Planted(printed("/Applications/A.app"), "portable", NUMBERS, "path: /Applications"),
     "a date inside a picture": Planted(showing(DATED), "portable", NUMBERS, "a date", ("picture",)),
 }
 

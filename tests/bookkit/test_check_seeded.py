@@ -91,6 +91,12 @@ def test_problems_come_in_the_order_of_the_book(built_book: Path) -> None:
         ("'/home/ann/x'", "/home/ann/x"),
         ("0x7f3a5c0d1e80", "0x7f3a5c0d1e80"),
         ("'127.0.0.1:80'", "127.0.0.1:80"),
+        ("datetime(2026, 3, 1, 9, 31, 5)", "2026-03-01T09:31:05.250000"),
+        ("datetime(2026, 3, 1, 9, 31)", "01.03.2026 and 2026/03/01, 09:31"),
+        ("datetime(2026, 3, 1, 9, 31)", "1772357460.0"),
+        ("1_700_000_000", "1700000030.5"),
+        ("'http://localhost'", "localhost"),
+        ("'/srv/agent/x.py'", "/srv/agent/x.py"),
     ],
 )
 def test_an_output_may_repeat_what_a_cell_spells(built_book: Path, spelled: str, shown: str) -> None:
@@ -109,6 +115,10 @@ def test_an_output_may_repeat_what_a_cell_spells(built_book: Path, spelled: str,
         "chapter.md:10:20",
         '{"order_id": "A-17", "amount_cents": 4999}',
         "x[10:200], 2026-13, 12-31",
+        "#/properties/cents, and/or/nor, ../data/x, ~/books/x, <b>x</b>/<i>y</i>",
+        "x[1::2], x[::1], Registry::find,",
+        "1234567890, 16000000001, 3.1617000000, 0.17000000001",
+        "1.12.2, 10/20/30, 4.5.20261",
     ],
 )
 def test_ordinary_outputs_are_not_taken_for_private_ones(built_book: Path, text: str) -> None:
