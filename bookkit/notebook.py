@@ -88,11 +88,20 @@ def dumps(notebook: Notebook) -> str:
 
 
 def _with_joined_lines(notebook: Notebook) -> Notebook:
-    cells = [cell | {"source": _joined(cell["source"])} for cell in notebook["cells"]]
+    cells = [_with_joined_source(cell) for cell in notebook["cells"]]
     for cell in cells:
         if cell["cell_type"] == "code":
             cell["outputs"] = [_map_output(output, _joined) for output in cell.get("outputs", [])]
     return notebook | {"cells": cells, "metadata": dict(notebook.get("metadata", {}))}
+
+
+def _with_joined_source(cell: dict[str, Any]) -> dict[str, Any]:
+    source, metadata = _joined(cell["source"]), cell.get("metadata", {})
+    if not isinstance(source, str):
+        raise ValueError("a cell's `source` is no text")
+    if not isinstance(metadata, dict) or not isinstance(metadata.get("tags", []), list):
+        raise ValueError("a cell's `metadata` is no mapping with a list of `tags`")
+    return cell | {"source": source, "metadata": metadata}
 
 
 def _with_split_lines(notebook: Notebook) -> Notebook:
@@ -139,10 +148,14 @@ def cells_digest(notebook: Notebook) -> str:
 
 
 def notebook_cells(notebook: Notebook) -> list[list[Any]]:
-    """The cells as (kind, source, tags). Empty ones, which Jupyter adds by itself, do not count."""
+    """The cells as [kind, source, tags], and after that the files pasted into a cell, where there are some.
+
+    Empty cells, which Jupyter adds by itself, do not count.
+    """
     cells = [cell for cell in notebook["cells"] if cell["source"].strip()]
     return [
         _identity(cell["cell_type"], cell["source"], cell.get("metadata", {}).get("tags", []))
+        + ([cell["attachments"]] if cell.get("attachments") else [])
         for cell in cells
     ]
 
@@ -307,10 +320,31 @@ def write(
     outputs: Sequence[tuple[int | None, Sequence[Output]]],
     installed: Mapping[str, Any],
 ) -> bool:
-    """Write the chapter's notebook in one step; False when it was that already."""
+    """Write the chapter's notebook in one step; False when it was that already.
+
+    Raises BookError, writing nothing, when somebody edited the notebook after it was compared with its text.
+    """
+    _refuse_edited_since(standing)
     record = record_of(standing, outputs, installed)
     notebook = assemble(standing.chapter, standing.text, outputs, record)
     return files.write_text(standing.chapter.notebook, dumps(notebook))
+
+
+def _refuse_edited_since(standing: Standing) -> None:
+    """Execution takes a while: what was saved in the notebook meanwhile is not overwritten."""
+    path = standing.chapter.notebook
+    if not path.exists():
+        return
+    now = load(path)
+    unedited = [text_digest(standing.text), recorded(now).get("text")]
+    if standing.notebook is not None:
+        unedited.append(cells_digest(standing.notebook))
+    if cells_digest(now) not in unedited:
+        raise BookError(
+            "was edited while its chapter was executed; nothing was written",
+            path=path.relative_to(standing.chapter.root),
+            hint="Run `bookkit build` again: it says how to keep the edit, or to drop it.",
+        )
 
 
 def normalised(outputs: Sequence[Output], count: int) -> list[Output]:

@@ -36,9 +36,22 @@ def run(chapter: Chapter) -> list[str]:
     changed = notebook.changed_cells(chapter_text, built)
     if in_text != known:
         raise refusal(Standing(chapter, chapter_text, {}, built, State.CONFLICT, tuple(changed)))
+    _refuse_pasted_files(built, name)
     content = rewritten(files.read_text(chapter.path), chapter_text, built, chapter.path)
     files.write_text(chapter.path, content)
     return [f"{chapter.source}: {line}" for line in changed]
+
+
+def _refuse_pasted_files(built: notebook.Notebook, name: str) -> None:
+    """A picture pasted into a cell lives in the notebook alone: taking the cell would lose it."""
+    for number, cell in enumerate(built["cells"], start=1):
+        if cell.get("attachments"):
+            raise BookError(
+                f"a file is pasted into this cell ({', '.join(cell['attachments'])}); a text cannot hold it",
+                path=name,
+                cell=number,
+                hint="Nothing was changed. Save it in the repository and link it; take it out of the cell.",
+            )
 
 
 def rewritten(content: str, chapter_text: text.Text, built: notebook.Notebook, path: Path) -> str:

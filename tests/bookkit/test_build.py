@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -203,6 +203,54 @@ def test_when_both_were_edited_neither_is_touched(built_book: Path, force: bool)
     with pytest.raises(BookError, match="were both edited"):
         run(built_book, force=force)
     assert snapshot(built_book) == before
+
+
+def edited_meanwhile(monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> None:
+    """Let somebody change a file after a chapter's cells ran and before its notebook is written."""
+
+    async def ran(*_: object) -> list[tuple[int, list[Any]]]:
+        change()
+        return [(1, []), (2, [])]
+
+    monkeypatch.setattr(execute, "_outputs", ran)
+
+
+def test_an_edit_saved_in_the_notebook_while_its_chapter_runs_is_kept(
+    built_book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = built_book / "chapters/02-words.ipynb"
+    replace(built_book / "chapters/02-words.md", "# any word will do", "# a word")
+    edited_meanwhile(monkeypatch, lambda: edit_notebook(path, edit_code))
+    with pytest.raises(BookError, match="was edited while its chapter was executed; nothing was written"):
+        run(built_book)
+    assert "print(double(20))" in path.read_text(encoding="utf-8")
+
+
+def test_a_notebook_that_appears_while_its_chapter_runs_is_kept(
+    built_book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = built_book / "chapters/02-words.ipynb"
+    built = path.read_bytes()
+    path.unlink()
+
+    def appear() -> None:
+        path.write_bytes(built)
+        edit_notebook(path, edit_code)
+
+    edited_meanwhile(monkeypatch, appear)
+    with pytest.raises(BookError, match="was edited while its chapter was executed"):
+        run(built_book)
+    assert "print(double(20))" in path.read_text(encoding="utf-8")
+
+
+def test_a_notebook_that_another_build_wrote_meanwhile_is_no_edit(
+    built_book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = built_book / "chapters/02-words.ipynb"
+    built = path.read_bytes()
+    path.unlink()
+    edited_meanwhile(monkeypatch, lambda: path.write_bytes(built))
+    assert run(built_book).executed == ("02-words",)
 
 
 def test_a_module_edited_by_hand_stops_the_build_before_anything_is_written(built_book: Path) -> None:

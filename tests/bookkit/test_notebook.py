@@ -208,9 +208,18 @@ def new_tag(content: dict[str, Any]) -> None:
     content["cells"][3]["metadata"]["tags"] = ["raises-exception"]
 
 
+def new_picture(content: dict[str, Any]) -> None:
+    content["cells"][4]["attachments"] = {"image.png": {"image/png": "iVBORw0KGgo="}}
+
+
 @pytest.mark.parametrize(
     "change, cell",
-    [(new_code, "cell 4: print"), (new_prose, "cell 5: The answer"), (new_tag, "cell 4: print")],
+    [
+        (new_code, "cell 4: print"),
+        (new_prose, "cell 5: The answer"),
+        (new_tag, "cell 4: print"),
+        (new_picture, "cell 5: The answer"),
+    ],
 )
 def test_a_notebook_edited_by_hand_is_known_with_its_cells(
     built_book: Path, change: Callable[[dict[str, Any]], None], cell: str
@@ -281,7 +290,21 @@ def test_notebooks_hold_nothing_of_one_machine(built_book: Path) -> None:
         assert b"\r" not in text and str(built_book).encode() not in text
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"cells": 1}', '{"cells": [{}]}', "<<<<<<< HEAD\n"])
+NO_NOTEBOOKS = [
+    "",
+    "{",
+    "[]",
+    '{"cells": 1}',
+    '{"cells": [{}]}',
+    '{"cells": [{"cell_type": "markdown", "source": 5}]}',
+    '{"cells": [{"cell_type": "markdown", "source": "a", "metadata": null}]}',
+    '{"cells": [{"cell_type": "code", "source": "a", "metadata": {"tags": 5}}]}',
+    '{"cells": [], "metadata": null}',
+    "<<<<<<< HEAD\n",
+]
+
+
+@pytest.mark.parametrize("content", NO_NOTEBOOKS)
 def test_a_file_that_is_no_notebook_is_refused_and_kept(built_book: Path, content: str) -> None:
     path = built_book / "chapters/01-numbers.ipynb"
     path.write_text(content, encoding="utf-8")

@@ -93,6 +93,18 @@ def test_a_tag_set_in_the_notebook_arrives(built_book: Path) -> None:
     assert '```python tags=["raises-exception"]\nprint(double(21))' in chapter(built_book)
 
 
+def test_a_picture_pasted_into_a_cell_is_refused_because_the_text_cannot_hold_it(built_book: Path) -> None:
+    picture = {"image.png": {"image/png": "iVBORw0KGgo="}}
+    edit(
+        built_book,
+        lambda cells: cells[4].update(source=["![](attachment:image.png)"], attachments=picture),
+    )
+    before = snapshot(built_book)
+    with pytest.raises(BookError, match=r"cell 5: a file is pasted into this cell \(image\.png\)"):
+        pulled(built_book)
+    assert snapshot(built_book) == before
+
+
 def test_nothing_to_pull_changes_nothing(built_book: Path) -> None:
     replace(built_book / "chapters/01-numbers.md", "The answer is 42.", "The answer is 41.")
     before = snapshot(built_book)
