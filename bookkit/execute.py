@@ -30,7 +30,8 @@ from bookkit.notebook import Output, Standing
 if TYPE_CHECKING:
     from nbclient import NotebookClient
 
-CELL_LINE = re.compile(r"Cell In\[\d+\], line (\d+)")
+CELL_LINE = re.compile(r"^\s*Cell In\[\d+\], line (\d+)", re.MULTILINE)
+CHAINED = re.compile(r"^(?:The above exception was|During handling of the above) .*:$", re.MULTILINE)
 Outputs = list[tuple[int | None, list[Output]]]
 
 
@@ -111,6 +112,10 @@ async def _run_one(standing: Standing, progress: Progress) -> Outcome:
         changed = notebook.write(standing, outputs, versions(standing.parts))
     except BookError as error:
         return Outcome(standing, False, error, time.perf_counter() - start)
+    except Exception as error:  # whatever it is, the other chapters go on
+        wrapped = BookError(f"could not be executed: {error!r}", path=chapter.source)
+        wrapped.__cause__ = error
+        return Outcome(standing, False, wrapped, time.perf_counter() - start)
     return Outcome(standing, changed, None, time.perf_counter() - start)
 
 
@@ -132,7 +137,7 @@ async def _outputs(standing: Standing, advanced: Callable[[], None]) -> Outputs:
     outputs: Outputs = []
     env = os.environ | environment(standing.chapter.root)
     try:
-        async with client.async_setup_kernel(env=env, stderr=subprocess.DEVNULL):
+        async with client.async_setup_kernel(env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
             _leave_signals_to_python()
             code = [cell for cell in standing.text.cells if cell.kind == "code"]
             for count, cell in enumerate(code, start=1):
@@ -215,16 +220,25 @@ async def _execute_cell(
 
 def _raised(chapter: Chapter, cell: text.Cell, error: Any) -> BookError:
     """The exception that a cell raised, at the chapter's line that raised it."""
-    trace = notebook.ANSI.sub("", error.traceback)
-    match = CELL_LINE.search(trace)
-    line = int(match.group(1)) if match else 1
+    lines = cell.source.split("\n")
+    line = _raising_line(notebook.ANSI.sub("", error.traceback), len(lines))
     message = f"{error.ename}: {error.evalue}" if error.evalue else error.ename
-    source = cell.source.split("\n")[line - 1].strip()
+    source = lines[line - 1].strip()
     hint = (
         f"It was raised by: {source}\nThe last good notebook is kept. A cell that is to fail is opened by "
         '```python tags=["raises-exception"]'
     )
     return _cell_error(chapter, cell, notebook.ANSI.sub("", message), line, hint)
+
+
+def _raising_line(trace: str, lines: int) -> int:
+    """The cell's line that raised the last exception of a traceback; 1 when it cannot be told.
+
+    Exceptions that caused the last one stand before it, and may come from other cells.
+    """
+    match = CELL_LINE.search(CHAINED.split(trace)[-1])
+    line = int(match.group(1)) if match else 1
+    return line if line <= lines else 1
 
 
 def _cell_error(

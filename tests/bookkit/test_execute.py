@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from toy import HEADER, edit_notebook, replace, snapshot
@@ -105,6 +106,55 @@ def test_a_syntax_error_in_an_unsaved_cell_is_told_at_its_line(built_book: Path)
     assert error.message.startswith("SyntaxError")
     lines = (built_book / "chapters/02-words.md").read_text(encoding="utf-8").splitlines()
     assert error.line == lines.index("x = = 1") + 1
+
+
+@pytest.mark.parametrize(
+    "cell, raising",
+    [
+        ('x = 1\nraise RuntimeError("Cell In[1], line 99")', 'raise RuntimeError("Cell In[1], line 99")'),
+        ('x = 1\nraise ValueError("y") from kept', 'raise ValueError("y") from kept'),
+        ("try:\n    early()\nexcept ZeroDivisionError:\n    int('no')", "    int('no')"),
+        (
+            'raise ValueError("""\nThe above exception was the direct cause of:\nCell In[1], line 99""")',
+            'raise ValueError("""',
+        ),
+    ],
+)
+def test_whatever_a_traceback_says_the_line_of_the_last_exception_is_told(
+    built_book: Path, cell: str, raising: str
+) -> None:
+    early = "\n" * 20 + "def early():\n    return 1 / 0\n\n\ntry:\n    early()\n"
+    words(built_book, early + "except ZeroDivisionError as error:\n    kept = error", cell)
+    error = failure(built_book)
+    lines = (built_book / "chapters/02-words.md").read_text(encoding="utf-8").splitlines()
+    assert (error.cell, error.line) == (3, lines.index(raising) + 1)
+    assert error.message.startswith(("RuntimeError: Cell In", "ValueError: "))
+
+
+def test_an_error_nobody_foresaw_is_told_with_its_chapter_and_stops_no_other(
+    built_book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write = notebook.write
+
+    def broken(standing: notebook.Standing, *arguments: Any) -> bool:
+        if standing.chapter.name == "words":
+            raise IndexError("list index out of range")
+        return write(standing, *arguments)
+
+    monkeypatch.setattr(notebook, "write", broken)
+    loaded, display = book.load(built_book), Recorder()
+    with pytest.raises(BookError, match=r"02-words\.md: could not be executed: IndexError") as caught:
+        build.notebooks(loaded, loaded.select(["words", "both"]), display, force=True)
+    assert isinstance(caught.value.__cause__, IndexError)
+    assert any(line.startswith("03-both: executed in") for line in display.lines)
+
+
+def test_what_a_process_started_by_a_cell_prints_stays_out_of_the_builds_own_output(
+    built_book: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words(built_book, "import os\nos.system('echo leaked; echo leaked >&2');")
+    run_words(built_book)
+    assert "leaked" not in "".join(capfd.readouterr())
 
 
 def test_a_cell_that_does_not_end_is_stopped_after_the_chapters_limit(built_book: Path) -> None:
