@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ FOLDER = "figures"
 INDEX = "index.json"
 PREFIX = "fig-"
 SVG = "image/svg+xml"
+NAME = re.compile(r"fig-[\w.-]+", re.ASCII)
 Index = Mapping[str, Mapping[str, str]]
 
 
@@ -109,6 +111,13 @@ def _pictures_of_cell(chapter: Chapter, cell: Mapping[str, Any], number: int) ->
     drawn = [output["data"][SVG] for output in cell["outputs"] if SVG in output.get("data", {})]
     if not label.startswith(PREFIX):
         return
+    if not NAME.fullmatch(label):
+        raise BookError(
+            f"the label {label} cannot be the name of a file",
+            path=chapter.source,
+            cell=number,
+            hint="Use letters, digits, dots and dashes only.",
+        )
     for place, svg in enumerate(drawn, start=1):
         name = label if place == 1 else f"{label}-{place}"
         caption, alt = (str(options.get(key, "")) for key in ("fig-cap", "fig-alt"))
@@ -180,6 +189,12 @@ def _refuse_foreign(folder: Path, old: Index, changed: Iterable[Path]) -> None:
     own = {entry.get("file") for entry in old.values()} | {INDEX}
     for path in changed:
         if path.exists() and path.name not in own:
+            if not (folder / INDEX).exists():
+                raise BookError(
+                    f"is missing: nothing says whether {path.name} was exported or put there by hand",
+                    path=f"{folder.name}/{INDEX}",
+                    hint="Restore it from version control; or delete the pictures, and export again.",
+                )
             raise BookError(
                 "is in the way of a figure, and was not exported by bookkit",
                 path=f"{folder.name}/{path.name}",
@@ -188,8 +203,10 @@ def _refuse_foreign(folder: Path, old: Index, changed: Iterable[Path]) -> None:
 
 
 def _apply(dropped: Sequence[Path], changed: Mapping[Path, str]) -> None:
-    """The index is written first: an interrupted export leaves only files that it lists and may replace."""
-    for path, content in changed.items():
-        files.write_text(path, content)
+    """An interrupted export leaves only files that the index lists, which the next one may replace or remove:
+    files that go are removed before the index forgets them, new ones are written after it names them.
+    """
     for path in dropped:
         path.unlink(missing_ok=True)
+    for path, content in changed.items():
+        files.write_text(path, content)

@@ -81,4 +81,6 @@ def figures_are_exported(manuscript: Manuscript) -> Iterator[Problem]:
         yield from_error(manuscript.book, error)
         return
     for name in changed:
-        yield Problem(name, None, "", "differs from the output it is exported from", "Run `bookkit figures`.")
+        is_there = (manuscript.book.root / name).exists()
+        message = "differs from the output it is exported from" if is_there else "is missing"
+        yield Problem(name, None, "", message, "Run `bookkit figures`.")

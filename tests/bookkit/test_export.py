@@ -168,6 +168,29 @@ def test_a_broken_index_is_named_and_left(root: Path, content: str) -> None:
     assert (root / "figures/index.json").read_text() == content
 
 
+def test_without_an_index_a_figure_that_changed_is_not_called_foreign(root: Path) -> None:
+    (root / "figures/index.json").unlink()
+    execute(root, cell("fig-numbers-line", SVG.format(y=5)))
+    with pytest.raises(BookError, match=r"figures/index\.json: is missing") as refusal:
+        export_all(root)
+    assert "version control" in (refusal.value.hint or "")
+    assert set(figures_of(root)) == {LINE}
+
+
+def test_a_missing_index_is_written_again_when_every_figure_is_as_it_would_be(root: Path) -> None:
+    before = figures_of(root)
+    (root / "figures/index.json").unlink()
+    assert export_all(root) == ["figures/index.json"]
+    assert figures_of(root) == before
+
+
+@pytest.mark.parametrize("label", ["fig-a/b", "fig-../../x", "fig-a b", "fig-ä"])
+def test_a_label_that_cannot_name_a_file_is_refused(root: Path, label: str) -> None:
+    execute(root, cell(label, SVG.format(y=5)))
+    with pytest.raises(BookError, match=r"01-numbers\.md: cell 1: the label .* cannot be the name"):
+        export_all(root)
+
+
 def test_an_index_cannot_make_it_remove_a_file_elsewhere(root: Path) -> None:
     (root / "figures/index.json").write_text('{"fig-x": {"file": "../references.bib"}}')
     (root / "figures" / LINE).unlink()
@@ -232,3 +255,34 @@ def test_interrupted_after_the_index_the_next_export_finishes(
     export_all(root)
     assert set(figures_of(root)) == {LINE, "numbers-new.svg", "index.json"}
     assert export_all(root) == []
+
+
+def test_interrupted_before_the_index_a_figure_that_goes_is_no_orphan(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    execute(root, cell("fig-numbers-other", SVG.format(y=2)))
+    for interrupted in (1, 2):
+        with monkeypatch.context() as patch:
+            stop_at(patch, interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                export_all(root)
+        listed = {entry["file"] for entry in json.loads(figures_of(root)["index.json"]).values()}
+        assert set(figures_of(root)) - {"index.json"} <= listed
+    export_all(root)
+    assert set(figures_of(root)) == {"index.json", "numbers-other.svg"}
+
+
+def stop_at(patch: pytest.MonkeyPatch, step: int) -> None:
+    """Interrupt before the `step`th time that a file is removed or put into its place."""
+    steps = iter(range(1, 100))
+
+    def interrupted(action: Any) -> Any:
+        def act(*arguments: Any, **options: Any) -> Any:
+            if next(steps) == step:
+                raise KeyboardInterrupt
+            return action(*arguments, **options)
+
+        return act
+
+    patch.setattr(files.os, "replace", interrupted(os.replace))
+    patch.setattr(Path, "unlink", interrupted(Path.unlink))
