@@ -33,6 +33,7 @@ PREFERENCE = {
 }
 UNNUMBERED = re.compile(r"^#\s.*\{[^{}]*(\.unnumbered\b|(?<![\w-])-(?![\w-]))[^{}]*\}\s*$")
 H1 = re.compile(r"^#\s")
+PASTED = re.compile(r"(?:\]\(<?|src=[\"'])(attachment:[^\s)>\"']*)")
 SVG_TAG = re.compile(r"<svg\b[^>]*>", re.DOTALL)
 VIEW_BOX = re.compile(r'viewBox="[-\d.eE]+[ ,]+[-\d.eE]+[ ,]+([\d.]+)[ ,]+([\d.]+)"')
 LENGTH = {name: re.compile(rf'\s{name}="([\d.]+)(pt|px)?"') for name in ("width", "height")}
@@ -153,11 +154,11 @@ def manuscript(page: Page, target: str) -> Manuscript:
 
 
 def _write_cell(writer: _Writer, cell: Mapping[str, Any], number: int) -> None:
-    tags = cell.get("metadata", {}).get("tags", [])
-    if "remove-cell" in tags or cell["cell_type"] == "raw":
-        return
     if cell["cell_type"] == "markdown":
+        _refuse_pasted(writer.page, cell["source"], number)
         writer.blocks.append(cell["source"].strip("\n"))
+        return
+    if cell["cell_type"] == "raw" or "remove-cell" in cell.get("metadata", {}).get("tags", []):
         return
     source, code = text.split_options(cell["source"])
     path = writer.page.chapter.notebook
@@ -167,6 +168,17 @@ def _write_cell(writer: _Writer, cell: Mapping[str, Any], number: int) -> None:
     blocks = [*_code(code, options), *_outputs(writer, cell, options, number)]
     if blocks:
         writer.blocks += [":::::: {.cell}", *blocks, "::::::"]
+
+
+def _refuse_pasted(page: Page, source: str, number: int) -> None:
+    """A picture pasted into a notebook's cell would be lost: no text holds it."""
+    if found := PASTED.search("\n".join(text.outside_fences(source.splitlines()))):
+        raise BookError(
+            f"the picture {found[1]} was pasted into the notebook",
+            path=page.chapter.source,
+            cell=number,
+            hint="Save it as a file of the book, and link that.",
+        )
 
 
 def _code(code: str, options: Options) -> Iterator[str]:

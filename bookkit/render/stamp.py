@@ -1,8 +1,8 @@
 """What the output folder was made from: a digest of every input, and the files that each format wrote.
 
-The stamp of a format goes before its first file is replaced and comes back after its last: a render that was
-killed leaves every file whole, and the format not fresh. Nothing heavy is imported here: a build asks this
-module first.
+While a format is written, its stamp lists old files and new ones, and no inputs: a render that was killed
+leaves every file whole, the format not fresh, and no file that the next render does not know for its own.
+Nothing heavy is imported here: a build asks this module first.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ def is_fresh(book: Book, kind: str = "html") -> bool:
 def _size(path: Path) -> int | None:
     try:
         return path.stat().st_size
-    except OSError:
+    except (OSError, ValueError):
         return None
 
 
@@ -81,13 +81,13 @@ def publish(book: Book, kind: str, digest: str, contents: Mapping[str, bytes]) -
     folder = output_folder(book)
     records = _read(folder)
     before = records.pop(kind, {}).get("files", {})
-    _write(folder, records)
+    sizes = {name: len(content) for name, content in sorted(contents.items())}
+    _write(folder, records | {kind: {"inputs": "", "files": before | sizes}})
     for name, content in contents.items():
         files.write_bytes(folder / name, content)
     others = {name for record in records.values() for name in record.get("files", {})}
     for name in set(before) - set(contents) - others:
         _remove(folder, name)
-    sizes = {name: len(content) for name, content in sorted(contents.items())}
     _write(folder, records | {kind: {"inputs": digest, "files": sizes}})
     return [folder / name for name in contents]
 
@@ -106,16 +106,17 @@ def _remove(folder: Path, name: str) -> None:
 
 
 def _read(folder: Path) -> dict[str, Any]:
-    """The stamp; empty without one and when it cannot be read: nothing is fresh then."""
+    """The stamp's records that can be read; of one that is damaged nothing is fresh."""
     try:
         value = json.loads((folder / STAMP).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
-    return (
-        {key: each for key, each in value.items() if isinstance(each, dict)}
-        if isinstance(value, dict)
-        else {}
-    )
+    records = value if isinstance(value, dict) else {}
+    return {key: each for key, each in records.items() if _is_record(each)}
+
+
+def _is_record(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("files", {}), dict)
 
 
 def _write(folder: Path, records: Mapping[str, Any]) -> None:

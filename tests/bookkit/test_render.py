@@ -141,6 +141,16 @@ class TestCellsAndOutputs:
         cells = ({"cell_type": "code", "source": "1", "outputs": [], "metadata": {"tags": ["remove-cell"]}},)
         assert sources.manuscript(_page(cells), "html").markdown.strip() == ""
 
+    def test_tags_of_prose_hide_nothing(self) -> None:
+        cells = ({"cell_type": "markdown", "source": "Here.", "metadata": {"tags": ["remove-cell"]}},)
+        assert sources.manuscript(_page(cells), "html").markdown == "Here.\n"
+
+    @pytest.mark.parametrize("link", ["![a](attachment:a.png)", '<img src="attachment:a b.png">'])
+    def test_a_picture_pasted_into_a_notebook_is_refused(self, book: Path, link: str) -> None:
+        edit(book, "chapters/02-words", "The end.", link)
+        with pytest.raises(BookError, match=r"02-words\.md: cell 3: the picture attachment:a.* was pasted"):
+            html_of(book)
+
     def test_folded_code_is_a_details_element(self, shapes: str) -> None:
         assert re.search(
             r'<details class="fold"><summary>Code</summary>.*?unfold me.*?</details>', shapes, re.S
@@ -395,7 +405,9 @@ class TestFreshness:
         (book / "_book" / name).unlink()
         assert not render.is_fresh(load(book))
 
-    @pytest.mark.parametrize("content", ["", "{", "[]", '{"html": 1}', '{"html": {"inputs": "x"}}'])
+    @pytest.mark.parametrize(
+        "content", ["", "{", "[]", '{"html": 1}', '{"html": {"inputs": "x"}}', '{"html": {"files": [1]}}']
+    )
     def test_a_broken_stamp_only_means_rendering_again(self, book: Path, content: str) -> None:
         html_of(book)
         (book / "_book/.bookkit").write_text(content)
@@ -429,6 +441,21 @@ class TestWriting:
         html_of(book)
         assert not (book / "_book/chapters/02-words.html").exists()
         assert (book / "_book/mine.txt").read_text() == "keep me"
+
+    @pytest.mark.parametrize("step", [1, 2, 4])
+    def test_a_page_that_left_the_book_is_removed_after_a_render_that_was_killed(
+        self, book: Path, monkeypatch: pytest.MonkeyPatch, step: int
+    ) -> None:
+        html_of(book)
+        config = book / "_quarto.yml"
+        config.write_text(config.read_text().replace(", chapters/02-words.ipynb", ""))
+        _fail_after(monkeypatch, step, KeyboardInterrupt())
+        with pytest.raises(KeyboardInterrupt):
+            html_of(book)
+        monkeypatch.undo()
+        html_of(book)
+        assert not (book / "_book/chapters/02-words.html").exists()
+        assert render.is_fresh(load(book))
 
     def test_a_stamp_that_names_files_outside_removes_none_of_them(self, book: Path) -> None:
         html_of(book)
