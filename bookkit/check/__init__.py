@@ -42,9 +42,11 @@ RULES: Mapping[str, Rule] = {
     "picture-id": outputs.pictures_share_no_id,
     "count": outputs.cells_are_executed,
     "compared": outputs.outputs_are_compared,
+    "once": outputs.outputs_arrive_once,
     "error": outputs.errors_are_meant,
     "portable": portable.outputs_are_portable,
     "clean": outputs.outputs_are_clean,
+    "control": outputs.texts_are_clean,
     "number": numbers.numbers_are_backed,
 }
 

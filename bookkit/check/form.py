@@ -97,8 +97,9 @@ def options_are_known(manuscript: Manuscript) -> Iterator[Problem]:
 
 
 def code_is_hidden_by_options(manuscript: Manuscript) -> Iterator[Problem]:
-    """Of the tags that hide, Quarto honours `remove-cell` only."""
+    """Of the tags that hide, Quarto honours `remove-cell` only; a text keeps the tags of code alone."""
     for page in manuscript.pages:
+        yield from _tagged_prose(page)
         for cell in page.code:
             for tag in cell.tags:
                 if HIDING_TAGS.match(tag):
@@ -251,6 +252,16 @@ def _tokens(source: str) -> Iterator[tokenize.TokenInfo]:
         yield from tokenize.generate_tokens(io.StringIO(source).readline)
     except (tokenize.TokenError, SyntaxError):
         return
+
+
+def _tagged_prose(page: Page) -> Iterator[Problem]:
+    """The notebook's Markdown cells that have tags: some renderers obey them, and no text says so."""
+    for number, cell in enumerate(page.notebook["cells"] if page.notebook else [], start=1):
+        tags = cell.get("metadata", {}).get("tags")
+        if cell["cell_type"] == "markdown" and tags:
+            yield page.problem(
+                None, f"cell {number}: a tag on Markdown: {', '.join(tags)}", "Take it out of the notebook."
+            )
 
 
 def _unbalanced(page: Page, cell: text.Cell) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from bookkit.check.manuscript import (
 )
 
 PREFIXES = ("fig-", "tbl-", "lst-", "eq-", "sec-")
+NAME = re.compile(r"[\w.-]+", re.ASCII)
 ATTRIBUTES = re.compile(r"(?P<heading>^#+[^\n]*)?\{[^{}\n]*#(?P<id>[A-Za-z][\w:.-]*)[^{}\n]*\}", re.MULTILINE)
 REFERENCE = re.compile(r"(?<![\w@\\/.])@(?P<key>[A-Za-z](?:[\w:.-]*\w)?)")
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\((?P<target>[^)\s]+)[^)]*\)")
@@ -47,7 +48,13 @@ def labels_have_prefixes(manuscript: Manuscript) -> Iterator[Problem]:
     for label in labels_of(manuscript):
         allowed = PREFIXES[:3] if label.of_cell else (*PREFIXES, "refs")
         own = f"fig-{label.page.chapter.module or label.page.chapter.name}-"
-        if not label.name.startswith(allowed):
+        if label.of_cell and not NAME.fullmatch(label.name):
+            yield label.page.problem(
+                label.line,
+                f"the label {label.name} cannot be the name of a file",
+                "Use letters, digits, dots and dashes only.",
+            )
+        elif not label.name.startswith(allowed):
             yield label.page.problem(
                 label.line,
                 f"the label {label.name} has no prefix that makes it one",
@@ -148,6 +155,8 @@ def _nearest(name: str, known: set[str]) -> str:
 
 def _broken(manuscript: Manuscript, page: Page, labels: dict[str, set[str]], target: str) -> str:
     """What is wrong with a link's target; "" for one that leads somewhere, or out of the book."""
+    if target.lower().startswith("attachment:"):
+        return f"the picture {target} was pasted into a notebook, and no text holds it"
     if OUTSIDE.match(target):
         return ""
     path, _, fragment = target.partition("#")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -187,6 +188,19 @@ def plain_prose(source: str) -> str:
 def line_of(cell: Cell, place: int) -> int:
     """The line in the file of a place in a cell's source."""
     return cell.line + cell.source.count("\n", 0, place)
+
+
+def parsed(cell: Cell) -> ast.Module:
+    """A code cell's syntax; empty for one with a magic, of which nothing can be told."""
+    try:
+        return ast.parse(cell.code)
+    except (SyntaxError, ValueError):
+        return ast.Module([], [])
+
+
+def line_in_code(cell: Cell, node: ast.expr) -> int:
+    """The line in the file of an expression of a code cell."""
+    return cell.line + cell.source.count("\n") - cell.code.count("\n") + node.lineno - 1
 
 
 def option_line(cell: Cell, key: str) -> int:

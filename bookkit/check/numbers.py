@@ -22,6 +22,7 @@ from bookkit.check.manuscript import (
     captions,
     line_of,
     option_line,
+    parsed,
     prose,
     texts_of,
 )
@@ -145,10 +146,7 @@ def code_numbers(cell: text.Cell) -> set[str]:
     """The numbers among a cell's literals, docstrings left out; of a hidden cell only those in its
     asserts.
     """
-    try:
-        tree = ast.parse(cell.code)
-    except (SyntaxError, ValueError):  # a magic: no literal can be told from the rest
-        return set()
+    tree = parsed(cell)
     if cell.options.get("echo") is False or cell.options.get("include") is False:
         return {
             number for node in ast.walk(tree) if isinstance(node, ast.Assert) for number in _literals(node)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 
-from bookkit.check.manuscript import Executed, Manuscript, Page, Problem, outputs_of, svg_of, texts_of
+from bookkit.check.manuscript import (
+    Executed,
+    Manuscript,
+    Page,
+    Problem,
+    line_in_code,
+    line_of,
+    outputs_of,
+    parsed,
+    svg_of,
+    texts_of,
+)
 from bookkit.export import PREFIX
 
 SKIPPING_TAGS = re.compile(r"nbval-|^skip-execution$")
@@ -15,6 +27,10 @@ WIDTH = re.compile(r'<svg\b[^>]*?\swidth="(?P<number>[\d.]+)(?P<unit>pt|px|in|)"
 PIXELS = {"": 1.0, "px": 1.0, "pt": 4 / 3, "in": 96.0}
 WIDEST = 800  # pixels; 16-pixel text is then 7 pixels high in a column of 360
 ANSI = "\x1b["
+CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff\ufffe\uffff]")  # a tab and a line's end are none
+REDRAWING = ("clear_output", "update_display")
+STARTING = ("run", "call", "check_call", "Popen")  # of subprocess
+CAPTURING = {"stdout", "capture_output", None}  # None: a `**` that may hold either
 FIGURE_SIZE = "<Figure size"
 UNCOMPARED = ("image/png", "image/jpeg")
 TABLES = ("text/html", "text/markdown")
@@ -52,6 +68,19 @@ def outputs_are_compared(manuscript: Manuscript) -> Iterator[Problem]:
                 )
 
 
+def outputs_arrive_once(manuscript: Manuscript) -> Iterator[Problem]:
+    """No cell takes an output back, changes it later, or lets another process write it: tests see another
+    notebook than the build then.
+    """
+    for page in manuscript.pages:
+        for cell in page.code:
+            for node in ast.walk(parsed(cell)):
+                if isinstance(node, ast.Call) and (found := _unsteady(node)):
+                    message, hint = found
+                    line = line_in_code(cell, node)
+                    yield page.problem(line, f"cell {cell.number}: {message}", hint)
+
+
 def errors_are_meant(manuscript: Manuscript) -> Iterator[Problem]:
     """An error stands in an output only where the cell's tag says so; a tagged cell raises."""
     for page in manuscript.executed:
@@ -68,17 +97,35 @@ def errors_are_meant(manuscript: Manuscript) -> Iterator[Problem]:
 
 
 def outputs_are_clean(manuscript: Manuscript) -> Iterator[Problem]:
-    """No colour codes, which PDF prints, and no figure told by the words of one matplotlib release."""
+    """No colour codes, which PDF prints, no control character, which makes a page of an EPUB malformed, and
+    no figure told by the words of one matplotlib release.
+    """
     for page, cell, output in outputs_of(manuscript):
-        shown = "".join(texts_of(output))
+        shown = "".join([*texts_of(output), svg_of(output)])
         if ANSI in shown:
-            yield page.output_problem(cell, "its output holds terminal colour codes", "Build it again.")
+            yield page.output_problem(cell, "its output holds terminal colour codes", "Print without them.")
+        elif control := CONTROL.search(shown):
+            yield page.output_problem(
+                cell, f"its output holds the control character {_code_point(control)}", "Print its repr()."
+            )
         if FIGURE_SIZE in shown:
             yield page.output_problem(
                 cell,
                 "its output is matplotlib's own text for a figure",
                 "End the cell with figures.show(figure).",
             )
+
+
+def texts_are_clean(manuscript: Manuscript) -> Iterator[Problem]:
+    """No control character stands in a text: pages would carry it on, and no reader sees it."""
+    for page in manuscript.pages:
+        for cell in page.text.cells:
+            for found in CONTROL.finditer(cell.source):
+                yield page.problem(
+                    line_of(cell, found.start()),
+                    f"cell {cell.number}: the control character {_code_point(found)}",
+                    r"Take it out, or write it as an escape: \x1b.",
+                )
 
 
 def labels_show_what_they_name(manuscript: Manuscript) -> Iterator[Problem]:
@@ -114,6 +161,23 @@ def pictures_share_no_id(manuscript: Manuscript) -> Iterator[Problem]:
                 "Give the cell a label and draw with bookkit.figures or bookkit.diagram.",
             )
         owners |= dict.fromkeys(own, f"{page.chapter.source}, cell {cell.number}")
+
+
+def _code_point(found: re.Match[str]) -> str:
+    return f"U+{ord(found[0]):04X}"
+
+
+def _unsteady(call: ast.Call) -> tuple[str, str] | None:
+    """What makes the output of a call differ between build and test, and the way out."""
+    name = ast.unparse(call.func)
+    words = {keyword.arg for keyword in call.keywords}
+    if "display_id" in words or name.rpartition(".")[2] in REDRAWING:
+        return f"{name} changes an output that stands already", "Show every output once, when it is done."
+    starts = name == "os.system" or name in {f"subprocess.{each}" for each in STARTING}
+    if starts and not words & CAPTURING:
+        hint = "Capture it: subprocess.run(…, capture_output=True, text=True), then print its stdout."
+        return f"what {name} writes goes around the notebook", hint
+    return None
 
 
 def _named(page: Page, cell: Executed) -> Iterator[Problem]:

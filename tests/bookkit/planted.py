@@ -96,12 +96,26 @@ def with_default_plain_text(code: list[dict[str, Any]]) -> None:
     code[2]["outputs"][0]["data"]["text/plain"] = "<Figure size 640x480 with 1 Axes>"
 
 
+def prose_tagged(root: Path) -> None:
+    """A tag on the first Markdown cell of the first chapter's notebook."""
+
+    def change(notebook: dict[str, Any]) -> None:
+        notebook["cells"][0]["metadata"] = {"tags": ["remove-cell"]}
+
+    edit_notebook((root / NUMBERS).with_suffix(".ipynb"), change)
+
+
 def ignored(code: list[dict[str, Any]]) -> None:
     code[1]["source"] = ["# NBVAL_IGNORE_OUTPUT\n", "print(double(21))"]
 
 
 def changed(code: list[dict[str, Any]]) -> None:
     code[1]["source"] = ["print(double(22))"]
+
+
+def code(source: str) -> Seed:
+    """Another cell at the end of the second chapter."""
+    return added(WORDS, f"\n```python\n{source}\n```\n")
 
 
 def both(*seeds: Seed) -> Seed:
@@ -203,8 +217,9 @@ BUILT = {
     "one path digit changed in an SVG": Planted(
         edited(LINE, "M1 2L5 10", "M1 2L5 11"), "figure", LINE, "differs from the output"
     ),
-    "a figure not exported": Planted(removed(LINE), "figure", LINE, "differs from the output"),
+    "a figure not exported": Planted(removed(LINE), "figure", LINE, "is missing"),
     "an index that lists less": Planted(written(INDEX, "{}\n"), "figure", INDEX, "differs from"),
+    "no index": Planted(removed(INDEX), "figure", INDEX, "is missing"),
     "an index that is none": Planted(written(INDEX, "["), "figure", INDEX, "not the index"),
     "rendering may execute": Planted(
         edited("_quarto.yml", "enabled: false", "enabled: true"), "configuration", "_quarto.yml", "execute"
@@ -270,6 +285,7 @@ FORM = {
         ("reference", "module", "link"),
     ),
     "a hiding tag": Planted(with_tag("hide-input"), "tag", NUMBERS, "hide-input hides nothing"),
+    "a tag on Markdown": Planted(prose_tagged, "tag", NUMBERS, "a tag on Markdown: remove-cell"),
     "a trailing semicolon": Planted(
         edited(WORDS, 'shout("toy")\n', 'shout("toy");  # hidden\n'), "semicolon", WORDS, "trailing `;`"
     ),
@@ -322,6 +338,12 @@ LABELS = {
         added(WORDS, "\nSee [@euler1749].\n"), "reference", WORDS, "in no bibliography"
     ),
     "a link to no file": Planted(added(WORDS, "\n[more](09-x.ipynb)\n"), "link", WORDS, "to no file"),
+    "a picture pasted into a notebook": Planted(
+        added(WORDS, "\n![a line](attachment:image.png)\n"), "link", WORDS, "pasted into a notebook"
+    ),
+    "a label with a slash": Planted(
+        edited(NUMBERS, LABEL, LABEL + "/x"), "label", NUMBERS, "cannot be the name of a file", ("reference",)
+    ),
     "a link to no label": Planted(
         edited(NUMBERS, "numbers-twice", "numbers-thrice"), "link", NUMBERS, "to no label of"
     ),
@@ -371,11 +393,37 @@ OUTPUTS = {
     "a comment that skips the comparison": Planted(
         in_notebook(ignored), "compared", NUMBERS, "not to compare"
     ),
+    "a display that changes later": Planted(
+        code('display(1, display_id="x")'), "once", WORDS, "display changes an output"
+    ),
+    "an update of a display": Planted(
+        code('from IPython import display\ndisplay.update_display(2, display_id="x")'),
+        "once",
+        WORDS,
+        "update_display changes",
+    ),
+    "an output taken back": Planted(code("clear_output(wait=True)"), "once", WORDS, "clear_output changes"),
+    "the output of a shell command": Planted(code('os.system("ls")'), "once", WORDS, "what os.system writes"),
+    "the output of another process": Planted(
+        code('subprocess.run(["ls"], check=True)'), "once", WORDS, "subprocess.run writes goes around"
+    ),
     "a null execution count": Planted(in_notebook(uncounted), "count", NUMBERS, "count is null instead of 2"),
     "a count out of order": Planted(in_notebook(renumbered), "count", NUMBERS, "count is 7 instead of 2"),
     "an error without its tag": Planted(in_notebook(failing), "error", NUMBERS, "output is an error"),
     "a tag without its error": Planted(tagged("raises-exception"), "error", NUMBERS, "raises nothing"),
     "colour codes": Planted(printed("\x1b[31mred\x1b[0m"), "clean", NUMBERS, "colour codes"),
+    "a control character in an output": Planted(printed("bell\x07"), "clean", NUMBERS, "character U+0007"),
+    "a line that is overwritten": Planted(printed("50 %\r100 %"), "clean", NUMBERS, "character U+000D"),
+    "a control character in a picture": Planted(
+        showing({"image/svg+xml": '<svg id="w" class="\x0b"></svg>', "text/plain": "x"}),
+        "clean",
+        NUMBERS,
+        "character U+000B",
+        ("picture",),
+    ),
+    "a control character in a text": Planted(
+        added(WORDS, "\nA bell\x07.\n"), "control", WORDS, "character U+0007"
+    ),
     "an absolute path": Planted(printed("/home/ann/book/x.py"), "portable", NUMBERS, "/home/ann"),
     "a path of another system": Planted(printed("C:\\Users\\ann"), "portable", NUMBERS, "absolute path"),
     "an address": Planted(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from planted import BOTH, NUMBERS, PLANTED, WORDS, added, failing, in_notebook, printed, tagged
+from planted import BOTH, NUMBERS, PLANTED, WORDS, added, code, failing, in_notebook, printed, tagged
 from toy import replace, snapshot
 
 from bookkit import book, check
@@ -124,6 +124,21 @@ def test_an_output_may_repeat_what_a_cell_spells(built_book: Path, spelled: str,
 def test_ordinary_outputs_are_not_taken_for_private_ones(built_book: Path, text: str) -> None:
     printed(text)(built_book)
     assert rules_of(built_book) == {"fresh"}
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'done = subprocess.run(["ls"], capture_output=True, text=True)',
+        "subprocess.Popen(command, **pipes)",
+        'subprocess.check_output(["ls"])',
+        'display("x")\nregistry.run(call)\nos.getpid()',
+        "%time subprocess.run(x)",
+    ],
+)
+def test_cells_whose_output_arrives_once_are_left_alone(built_book: Path, source: str) -> None:
+    code(source)(built_book)
+    assert rules_of(built_book) <= {"fresh"}
 
 
 def test_a_tagged_cell_may_raise(built_book: Path) -> None:
