@@ -57,7 +57,7 @@ class Sources:
         """Everything that the chapter's outputs depend on: what it is, and a short digest of it."""
         code = [cell for cell in chapter_text.cells if cell.kind == "code"]
         imports = tuple(name for cell in code for name in imported_names(cell.code))
-        modules, others = self._reachable(imports)
+        modules, others = self._reachable(imports, chapter.path.parent)
         found = {"code": files.digest([_code_of(cell) for cell in code], SHORT)}
         for path in modules:
             found[self._name(path)] = self._module(path).digest
@@ -66,14 +66,17 @@ class Sources:
         found |= {f"{CONSTRAINTS}: {name}": pin for name, pin in self._pinned(others)}
         return found
 
-    def _reachable(self, imports: tuple[str, ...]) -> tuple[list[Path], set[str]]:
-        """The repository's modules reached from these imports, and the other packages named on the way."""
+    def _reachable(self, imports: tuple[str, ...], folder: Path) -> tuple[list[Path], set[str]]:
+        """The repository's modules reached from these imports, and the other packages named on the way.
+
+        A kernel finds modules in the chapter's own `folder`, where it runs, and in the repository's.
+        """
         modules: set[Path] = set()
         others: set[str] = set()
         waiting = list(imports)
         while waiting:
             name = waiting.pop()
-            paths = self._files_of(name)
+            paths = self._files_of(name, self.book.root) | self._files_of(name, folder)
             if not paths:
                 others.add(name.split(".")[0])
             for path in paths - modules:
@@ -81,12 +84,12 @@ class Sources:
                 waiting += self._module(path).imports
         return sorted(modules), others
 
-    def _files_of(self, name: str) -> set[Path]:
-        """The files that importing a dotted name runs: the module's, and those of the packages around it."""
+    def _files_of(self, name: str, folder: Path) -> set[Path]:
+        """The files below `folder` that importing a dotted name runs: the module's and its packages'."""
         parts = name.split(".")
         found = set()
         for count in range(1, len(parts) + 1):
-            base = self.book.root.joinpath(*parts[:count])
+            base = folder.joinpath(*parts[:count])
             candidates = (base.with_suffix(".py"), base / "__init__.py")
             found |= {path for path in candidates if path in self.planned or path.is_file()}
         return found
@@ -105,7 +108,7 @@ class Sources:
             line = getattr(error, "lineno", None)
             raise BookError(f"cannot be read as Python: {error}", path=self._name(path), line=line) from error
         data = tuple(_files_beside(tree, path.parent)) if "__file__" in source else ()
-        return Module(tuple(_imports(tree, package)), data, files.digest(tangle.code_of(source), SHORT))
+        return Module(tuple(_imports(tree, package)), data, files.digest(tangle.code_of(source, tree), SHORT))
 
     def _declared(self, chapter: Chapter) -> Iterator[Path]:
         """The files that the header's `data:` patterns match."""

@@ -25,6 +25,7 @@ FORMAT = 1  # raised when the same cells are to give another module
 HEADER = re.compile(r"^# Built by bookkit from (?P<source>\S+)\. Edit the chapter, not this file\.$")
 DIGESTS = re.compile(r"^# bookkit: cells (?P<cells>[0-9a-f]{12}), body (?P<body>[0-9a-f]{12})$")
 BLOCK = "# %% "
+LITERAL = (ast.Constant, ast.JoinedStr)
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -482,11 +483,25 @@ def body(content: str) -> str:
     return content.split("\n", 2)[2] if _digests(content) else content
 
 
-def code_of(content: str) -> str:
-    """A module without what a generated one says about headings, which its users do not depend on."""
+def code_of(content: str, tree: ast.Module) -> str:
+    """A module, parsed as `tree`, without what a generated one says about its chapter's headings.
+
+    Its users depend neither on the title in its docstring nor on the marks between its blocks. A line that
+    looks like a mark and stands inside a string is code.
+    """
     if not is_generated(content):
         return content
-    return "\n".join(line for line in body(content).split("\n") if not line.startswith(BLOCK))
+    strings = {
+        number for node in ast.walk(tree) if isinstance(node, LITERAL) for number in _line_numbers(node)
+    }
+    title = set(_line_numbers(tree.body[0])) if ast.get_docstring(tree) else set()
+    numbered = enumerate(content.split("\n"), start=1)
+    kept = [
+        line
+        for number, line in numbered
+        if number not in title and (not line.startswith(BLOCK) or number in strings)
+    ]
+    return body("\n".join(kept))
 
 
 def _digests(content: str) -> tuple[str, str] | None:
@@ -563,7 +578,7 @@ def _code_lines(saved: Saved, tree: ast.Module) -> Iterator[tuple[int, str]]:
     yield from lines
 
 
-def _line_numbers(node: ast.stmt) -> range:
+def _line_numbers(node: ast.stmt | ast.expr) -> range:
     return range(node.lineno, (node.end_lineno or node.lineno) + 1)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from toy import edit_notebook, replace, snapshot
 
-from bookkit import book, build, notebook
+from bookkit import book, build, notebook, tangle
 from bookkit.errors import BookError
 from bookkit.inputs import Sources
 from bookkit.notebook import Standing, State
@@ -100,6 +100,31 @@ def test_a_module_imported_by_an_imported_module_counts(built_book: Path) -> Non
 def test_a_heading_in_a_module_is_no_input_of_those_that_import_it(built_book: Path) -> None:
     replace(built_book / "toykit/words.py", "§ Words", "§ All words")
     assert states(built_book) == ALL_FRESH
+
+
+def test_a_chapters_title_is_no_input_of_those_that_import_its_module(built_book: Path) -> None:
+    replace(built_book / "chapters/02-words.md", "# Words {#sec-words}", "# Loud words {#sec-words}")
+    tangle.run(book.load(built_book))
+    assert '"""Loud words."""' in (built_book / "toykit/words.py").read_text(encoding="utf-8")
+    assert states(built_book) == ALL_FRESH | {"02-words": State.TEXT}
+
+
+def test_a_line_of_a_string_that_looks_like_a_mark_is_an_input(built_book: Path) -> None:
+    path = built_book / "chapters/02-words.md"
+    template = 'MARKS = """\\\n# %% chapters/02-words.md § one\n"""\n\n\ndef shout'
+    replace(path, "def shout", template)
+    build.run(book.load(built_book), render=False)
+    replace(path, "§ one", "§ two")
+    tangle.run(book.load(built_book))
+    assert states(built_book) == ALL_FRESH | {"02-words": State.STALE, "03-both": State.STALE}
+
+
+def test_a_module_beside_the_chapter_is_an_input(built_book: Path) -> None:
+    replace(built_book / "chapters/02-words.md", "# any word will do", "import helper")
+    helper = built_book / "chapters/helper.py"
+    helper.write_text("import deeper\n", encoding="utf-8")
+    (built_book / "chapters/deeper.py").write_text("d = 1\n", encoding="utf-8")
+    assert {"chapters/helper.py", "chapters/deeper.py"} <= standing(built_book, "words").parts.keys()
 
 
 def test_a_declared_data_file_is_an_input(built_book: Path) -> None:
