@@ -460,6 +460,9 @@ QUOTED = {
     "a decimal that no cell prints": Planted(answer("4.2"), "number", NUMBERS, "4.2 is quoted"),
     "a percentage that no cell prints": Planted(answer("43 %"), "number", NUMBERS, "43 % is quoted"),
     "a multiple that no cell prints": Planted(answer("43x"), "number", NUMBERS, "43x is quoted"),
+    "a power that no cell prints": Planted(answer("1e6"), "number", NUMBERS, "1e6 is quoted"),
+    "a large unit that no cell prints": Planted(answer("43B"), "number", NUMBERS, "43B is quoted"),
+    "a number that looks like a year": Planted(answer("(2048)"), "number", NUMBERS, "2048 is quoted"),
     "a number in inline code": Planted(answer("`double(500)`"), "number", NUMBERS, "500 is quoted"),
     "a number in a formula": Planted(answer(r"$9\,999$"), "number", NUMBERS, r"9\,999 is quoted"),
     "a number in a caption": Planted(

@@ -49,6 +49,12 @@ def code_values(source: str) -> set[str]:
         ("| agent | 4 | 3 | 774 |", ["774"]),
         ("of 2023 tokens, 1999 calls", ["2023", "1999"]),
         ("a line ends in 774", ["774"]),
+        ("a factor of 7.0, or 0.10", ["7", "0.1"]),
+        ("2048 tokens (2048), in 2048 tokens, until 2000 tokens, (1999)", ["2048"] * 3 + ["2000", "1999"]),
+        ("250K of 300B, a 7B model, 10Gb and 4KiB", ["250", "300", "7", "10", "4"]),
+        ("1e6 or 1E-3, 2.5e+3", ["1000000", "0.001", "2500"]),
+        ("$10^6$ and $10^{-2}$, 3 × 10⁴, 2⁻¹", ["1000000", "0.01", "10000", "0.5"]),
+        ("a 5-fold and a 3 fold rise, the 432nd call", ["5", "3", "432"]),
     ],
 )
 def test_numbers_that_need_backing(prose: str, expected: list[str]) -> None:
@@ -60,7 +66,8 @@ def test_numbers_that_need_backing(prose: str, expected: list[str]) -> None:
     [
         "three turns, 2 calls, one receipt, 17 and 99",
         "order A-17 or A-117, call_123, sha256, UTF-16, gpt-4.1, v1.2.3, 1.7.34",
-        "in 2023, since 1999, (2024), Yao et al., 2023, 2019\u20132024, March 2026",
+        "in 2023, since 1999, Wei (2024), Yao et al., 2023, 2019\u20132024, March 2026",
+        "in 2023 the first, *ReAct* (2023) and since 2022 Wei showed it",
         "section 4.2, § 16.1, chapter 12, exercise 100, figure 4.12, Python 3.11, RFC 8259, PEP 695",
         "[more](https://x.org/300/4.5) <https://x.org/300> https://x.org/300",
         "[the limit](05-gate.ipynb#sec-gate-300)",
@@ -143,6 +150,8 @@ def test_any_text_can_be_read(source: str) -> None:
         ('def f():\n    """Costs 700."""\n    return 3', {"3"}),
         ("x = 1  # 800 in a comment", {"1"}),
         ("%time 900", set()),
+        ("rows = 10**6", {"10", "6", "1000000"}),
+        ("print('about 1e3 and 10^4')", {"1", "3", "10", "4", "1000", "10000"}),
         ("#| echo: false\nhidden = 600", set()),
         ("#| echo: false\nassert hidden == 600", {"600"}),
         ("#| include: false\nassert 1_000 < x, 'over 2000'", {"1000", "2000"}),
@@ -186,8 +195,8 @@ def test_a_number_of_another_chapter_backs_nothing(built_book: Path) -> None:
 
 
 def test_the_header_lists_what_is_told(built_book: Path) -> None:
-    answer("4 242, or 58 %")(built_book)
-    header = 'name: python3}\nbookkit:\n  numbers: ["4 242", "58 %"]\n'
+    answer("4 242, or 58 % of $10^6$ for a 7B model")(built_book)
+    header = 'name: python3}\nbookkit:\n  numbers: ["4 242", "58 %", "1e6", "7B"]\n'
     replace(built_book / NUMBERS, "name: python3}\n", header)
     assert number_problems(built_book) == []
 
