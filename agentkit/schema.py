@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-schema.md. Edit the chapter, not this file.
-# bookkit: cells efacfd3149aa, body 711c49217d79
+# bookkit: cells 58d7fc5d2c1e, body c29e2495048c
 """Interlude: how a contract is compiled."""
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ import typing
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 __all__ = [
     "ADVICE",
@@ -28,7 +27,10 @@ __all__ = [
     "CONSTRAINTS",
     "DIGIT",
     "FIXERS",
+    "GROUPS",
+    "HOLDERS",
     "INSIDE",
+    "IN_PLACE",
     "JSON",
     "JSON_NAMES",
     "JSON_TYPES",
@@ -36,6 +38,7 @@ __all__ = [
     "KNOWN_ESCAPES",
     "LIMITS",
     "MISSING",
+    "NAMED",
     "OUTSIDE",
     "PLAIN_HINTS",
     "RANKS",
@@ -53,8 +56,8 @@ __all__ = [
     "Ranges",
     "Schema",
     "SchemaError",
+    "Spot",
     "anything",
-    "applied_in_place",
     "branches",
     "build_all_of",
     "build_any_of",
@@ -101,12 +104,13 @@ __all__ = [
     "fix_ref",
     "fix_type",
     "foremost",
-    "in_place",
     "is_finite",
     "is_number",
     "json_type",
+    "member_hints",
     "merge",
     "must_be_given",
+    "next_spot",
     "no_branch",
     "nothing",
     "parameters_from_hints",
@@ -118,6 +122,8 @@ __all__ = [
     "show",
     "step_into",
     "strip_required",
+    "subschemas",
+    "translate_escape",
     "translate_pattern",
     "translate_token",
     "type_label",
@@ -126,7 +132,14 @@ __all__ = [
     "union_schema",
     "whole",
     "within",
+    "written",
 ]
+
+
+# %% chapters/02-schema.md § Interlude: how a contract is compiled
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 # %% chapters/02-schema.md § Three traps in one comparison
@@ -145,15 +158,16 @@ def json_type(value: JSON) -> str:
     return JSON_NAMES.get(type(value), type(value).__name__)
 
 
-def canonical(value: JSON) -> Any:
-    """A hashable stand-in, equal exactly when two JSON values are: 1 is 1.0, and is not true."""
-    if isinstance(value, bool):
-        return ("boolean", value)
+def canonical(value: JSON) -> str:
+    """A text that is the same exactly for equal JSON values: 1 is 1.0, and is not true."""
     if isinstance(value, list):
-        return ("array", *map(canonical, value))
+        return f"[{','.join(map(canonical, value))}]"
     if isinstance(value, dict):
-        return ("object", frozenset((key, canonical(item)) for key, item in value.items()))
-    return value
+        members = (f"{key!r}:{canonical(item)}" for key, item in value.items())
+        return f"{{{','.join(sorted(members))}}}"
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return hex(value) if type(value) is int else repr(value)
 
 
 # %% chapters/02-schema.md § A problem is a sentence
@@ -262,11 +276,19 @@ def check_type(names: list[str]) -> Check:
     return check
 
 
+def written(value: JSON) -> str:
+    """A value of a schema as JSON; briefly, if JSON cannot write it."""
+    try:
+        return json.dumps(value)
+    except (TypeError, ValueError):  # no JSON, or an integer of thousands of digits
+        return show(value)
+
+
 def check_enum(values: list[JSON]) -> Check:
     """A check that a value equals one of `values`, as JSON compares."""
     allowed = frozenset(map(canonical, values))
     plain = frozenset(value for value in values if isinstance(value, str))
-    listed = ", ".join(value if isinstance(value, str) else json.dumps(value) for value in values)
+    listed = ", ".join(value if isinstance(value, str) else written(value) for value in values)
 
     def check(value: JSON) -> Problems:
         if type(value) is str and value in plain:
@@ -309,6 +331,8 @@ def check_limit(keyword: str, limit: float) -> Check:
 
 def exact(number: float) -> Fraction:
     """A number as it was written: 0.1 is one tenth, not the binary fraction next to it."""
+    from fractions import Fraction  # here, because it loads slowly and few schemas need it
+
     return Fraction(number) if isinstance(number, int) else Fraction(str(number))
 
 
@@ -492,7 +516,7 @@ class Schema:
 def check_size(keyword: str, limit: int) -> Check:
     """A check of one bound on the size of a string (in code points), a list or an object."""
     sized, kind, holds, words = SIZES[keyword]
-    text = f"must be {words.format(limit)}"
+    text = f"must be {words.format(show(limit))}"
 
     def check(value: JSON) -> Problems:
         if type(value) is not sized or holds(len(value), limit):
@@ -667,7 +691,7 @@ def build_one_of(compiler: Compiler, schema: dict[str, JSON], where: str) -> Che
 def build_not(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
     """`not`: the schema below must fail."""
     forbidden = compiler.check(schema["not"], f"{where}/not")
-    text = f"must not fit {show(json.dumps(schema['not']))}"
+    text = f"must not fit {show(written(schema['not']))}"
     return lambda value: () if forbidden(value) else (Problem((), "nested", text),)
 
 
@@ -686,8 +710,10 @@ class Compiler:
 
     def __init__(self, document: JSON) -> None:
         self.document = document
+        self.compiled: dict[int, Check] = {}
         self.checks: dict[str, Check | None] = {}
         self.fixes: dict[str, Fix | None] = {}
+        self.notes: dict[tuple[Any, int], tuple[JSON, Any]] = {}
 
     def check(self, schema: JSON, where: str) -> Check:
         """The check of one schema; `where` is its place in the document, for error messages."""
@@ -695,17 +721,22 @@ class Compiler:
             return anything if schema else nothing
         if not isinstance(schema, dict):
             raise SchemaError(f"{where}: a schema is an object or a boolean, got {json_type(schema)}")
-        refuse_unknown(schema, where)
-        return every([build(self, schema, where) for keys, build in BUILDERS if not keys.isdisjoint(schema)])
+        if id(schema) not in self.compiled:
+            refuse_unknown(schema, where)
+            builders = (build for keys, build in BUILDERS if not keys.isdisjoint(schema))
+            self.compiled[id(schema)] = every([build(self, schema, where) for build in builders])
+        return self.compiled[id(schema)]
 
     def resolve(self, pointer: JSON, where: str) -> JSON:
         """The schema that a local reference such as `#/$defs/address` points at."""
         if not isinstance(pointer, str) or not (pointer == "#" or pointer.startswith("#/")):
             raise SchemaError(f"{where}: $ref {show(pointer)} is not local; inline it under $defs")
-        from urllib.parse import unquote  # here, because it loads slowly and few schemas have references
+        target, path = self.document, pointer
+        if "%" in pointer:
+            from urllib.parse import unquote  # here, because it loads slowly and few schemas need it
 
-        target = self.document
-        for step in unquote(pointer).split("/")[1:]:
+            path = unquote(pointer)
+        for step in path.split("/")[1:]:
             target = step_into(target, step.replace("~1", "/").replace("~0", "~"))
             if target is MISSING:
                 raise SchemaError(f"{where}: $ref {show(pointer)} points at nothing")
@@ -716,8 +747,7 @@ class Compiler:
         if pointer not in self.checks:
             self.checks[pointer] = None
             self.checks[pointer] = self.check(self.resolve(pointer, where), pointer)
-        checks = self.checks
-        return checks[pointer] or (lambda value: typing.cast(Check, checks[pointer])(value))
+        return self.noted(self.checks, pointer)
 
     def fix(self, schema: JSON) -> Fix | None:
         """A function that turns 1.0 into 1 where `schema` declares an integer; None if it never does."""
@@ -727,13 +757,38 @@ class Compiler:
         return chain(fixes) if fixes else None
 
     def referred_fix(self, pointer: str) -> Fix | None:
-        """The fix behind a reference; one that is still being compiled is looked up when it is called."""
-        if pointer in self.fixes:
-            fixes = self.fixes
-            return lambda value: (fixes[pointer] or unchanged)(value)
-        self.fixes[pointer] = None
-        self.fixes[pointer] = self.fix(self.resolve(pointer, pointer))
-        return self.fixes[pointer]
+        """The fix behind a reference; None when it is known to change nothing."""
+        if pointer not in self.fixes:
+            self.fixes[pointer] = None
+            self.fixes[pointer] = self.fix(self.resolve(pointer, pointer)) or unchanged
+        return None if self.fixes[pointer] is unchanged else self.noted(self.fixes, pointer)
+
+    def noted(self, table: Mapping[str, Callable[[JSON], Any] | None], pointer: str) -> Callable[[JSON], Any]:
+        """What `table` will hold under `pointer`, called once for each value however often it is asked."""
+        notes = self.notes
+
+        def judge_once(value: JSON) -> Any:
+            judge = typing.cast(Callable[[JSON], Any], table[pointer])
+            key = (judge, id(value))
+            note = notes.get(key)
+            if note is None:
+                note = notes[key] = (value, judge(value))  # a value that is kept keeps its id
+            return note[1]
+
+        return judge_once
+
+    def afresh(self, judge: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
+        """The function for a whole value, which forgets the notes afterwards: values can change."""
+        if not self.checks:
+            return judge
+
+        def judge_and_forget(value: JSON) -> Any:
+            try:
+                return judge(value)
+            finally:
+                self.notes.clear()
+
+        return judge_and_forget
 
 
 def step_into(target: JSON, step: str) -> JSON:
@@ -757,51 +812,58 @@ def declared_names(document: JSON) -> frozenset[str] | None:
         if part.get("additionalProperties", False) is not False:
             return None
         names |= part.get("properties", {}).keys()
-        parts += applied_in_place({key: value for key, value in part.items() if key != "not"})
+        parts += subschemas(part, ("allOf", "anyOf", "oneOf"))
         if "$ref" in part and part["$ref"] not in followed:
             followed.add(part["$ref"])
             parts.append(compiler.resolve(part["$ref"], "#"))
     return frozenset(names)
 
 
-def references(part: JSON) -> Iterator[str]:
-    """Every `$ref` anywhere in a document, with the root itself."""
-    yield "#"
-    stack = [part]
-    while stack:
-        node = stack.pop()
-        if isinstance(node, dict) and isinstance(node.get("$ref"), str) and node["$ref"][:1] == "#":
-            yield node["$ref"]
-        stack += node.values() if isinstance(node, dict) else node if isinstance(node, list) else []
+NAMED = ("properties", "$defs", "definitions")  # their members are schemas
+IN_PLACE = ("allOf", "anyOf", "oneOf", "not")  # these judge the same value as the schema around them
+HOLDERS = (*NAMED, *IN_PLACE, "prefixItems", "items", "additionalProperties")
 
 
-def in_place(schema: JSON) -> list[str]:
-    """The references that judge the same value as `schema` does."""
-    found: list[str] = []
-    if isinstance(schema, dict):
-        found += [schema["$ref"]] if isinstance(schema.get("$ref"), str) else []
-        for part in applied_in_place(schema):
-            found += in_place(part)
+def subschemas(schema: dict[str, JSON], keywords: tuple[str, ...]) -> list[JSON]:
+    """The schemas directly below some keywords of a schema."""
+    found: list[JSON] = []
+    for keyword in keywords:
+        part = schema.get(keyword)
+        if keyword in NAMED:
+            found += part.values() if isinstance(part, dict) else []
+        else:
+            found += part if isinstance(part, list) else [part]
     return found
 
 
-def applied_in_place(schema: dict[str, JSON]) -> list[JSON]:
-    """The subschemas that judge the same value as `schema` does."""
-    parts = [part for keyword in ("allOf", "anyOf", "oneOf") for part in schema.get(keyword, [])]
-    return [*parts, schema["not"]] if "not" in schema else parts
+def references(schema: JSON, keywords: tuple[str, ...]) -> Iterator[str]:
+    """Every local `$ref` of a schema and of those below `keywords`; what is data there is no reference."""
+    stack = [schema]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            if isinstance(node.get("$ref"), str) and node["$ref"][:1] == "#":
+                yield node["$ref"]
+            stack += subschemas(node, keywords)
 
 
 def refuse_endless(document: JSON, compiler: Compiler) -> None:
     """Raise when references lead back to themselves without going into the value: no check would end."""
-    for start in references(document):
-        trail, frontier = {start}, in_place(compiler.resolve(start, "#"))
-        while frontier:
-            pointer = frontier.pop()
-            if pointer == start:
-                raise SchemaError(f"$ref {show(start)} leads back to itself without entering the value")
-            if pointer not in trail:
-                trail.add(pointer)
-                frontier += in_place(compiler.resolve(pointer, "#"))
+    follows: dict[str, list[str]] = {}
+    waiting = ["#"]
+    while waiting:
+        pointer = waiting.pop()
+        if pointer not in follows:
+            target = compiler.resolve(pointer, "#")
+            follows[pointer] = list(references(target, IN_PLACE))
+            waiting += references(target, HOLDERS)
+    ended: set[str] = set()
+    while ended != follows.keys():
+        ending = {start for start in follows.keys() - ended if ended.issuperset(follows[start])}
+        if not ending:
+            endless = min(follows.keys() - ended)
+            raise SchemaError(f"$ref {show(endless)} leads back to itself without entering the value")
+        ended |= ending
 
 
 Ranges = tuple[tuple[int, int], ...]
@@ -874,41 +936,78 @@ def class_text(ranges: Ranges, in_class: bool) -> str:
     return text if in_class else f"[{text}]"
 
 
-TOKEN = re.compile(
-    r"\\[pP]\{[^}]*\}|\\u\{[0-9a-fA-F]+\}|\\c[A-Za-z]|\\k<\w+>|\\.|\(\?<(?=[A-Za-z_$])|\[\^?\]?|.", re.DOTALL
-)
+TOKEN = r"""
+    \\[pP]\{[^}]*\} | \\c[A-Za-z] | \\k<\w+>       # categories, control characters, named groups
+    | \\u\{[0-9a-fA-F]+\}                             # code points, also as a pair of surrogates
+    | \\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}
+    | \\u[0-9a-fA-F]{4} | \\x[0-9a-fA-F]{2}
+    | \\.
+    | \(\?(?:[:=!]|<[=!]|<(?=[A-Za-z_$])|.?)          # groups
+    | (?:[*+?]|\{\d+(?:,\d*)?\})[?+]?                 # quantifiers
+    | \[\^?\]?
+    | ."""
 KNOWN_ESCAPES = frozenset("bBdDwWsSfnrtvxu0123456789")
-
-
-OUTSIDE = {"$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "[]": "(?!)", "[^]": r"[\s\S]", "(?<": "(?P<"}
+GROUPS = frozenset({"(?:", "(?=", "(?!", "(?<=", "(?<!", "(?<"})
+OUTSIDE = {
+    "$": r"\Z", ".": r"[^\n\r\u2028\u2029]", "[]": "(?!)", "[^]": r"[\s\S]", "(?<": "(?P<", "{": r"\{"
+}  # fmt: skip
 INSIDE = {"[": r"\[", "&": r"\&", "~": r"\~", "|": r"\|"}
 
 
-def translate_token(token: str, in_class: bool) -> str:
-    """One token of an ECMA-262 pattern in Python's notation."""
-    ranges = escape_ranges(token)
-    if ranges is not None:
-        return class_text(ranges, in_class)
+Spot = Literal["outside", "start", "atom", "range"]  # in a class: a range may begin, go on, or end here
+
+
+def next_spot(spot: Spot, token: str) -> Spot:
+    """Where in a pattern the translation stands after one more token."""
+    if spot == "outside":
+        return "start" if token in ("[", "[^") else "outside"
+    if token == "]":
+        return "outside"
+    if spot == "atom" and token == "-":
+        return "range"
+    return "start" if spot == "range" or escape_ranges(token) is not None else "atom"
+
+
+def translate_escape(token: str) -> str:
+    """An escape for one character or a group in Python's notation."""
     if token.startswith("\\u{"):
         return f"\\U{int(token[3:-1], 16):08x}"
+    if token[:2] == "\\u" and len(token) == 12:
+        return f"\\U{0x10000 + (int(token[2:6], 16) % 0x400 << 10) + int(token[8:], 16) % 0x400:08x}"
     if token.startswith("\\c") and len(token) == 3:
         return f"\\x{ord(token[2]) % 32:02x}"
     if token.startswith("\\k<"):
         return f"(?P={token[3:-1]})"
-    if token[0] == "\\" and token[1:].isalpha() and token[1:].isascii() and token[1] not in KNOWN_ESCAPES:
+    if token[1:].isalpha() and token[1:].isascii() and token[1] not in KNOWN_ESCAPES:
         raise SchemaError(f"{token} is not an escape of ECMA-262")
-    return (INSIDE if in_class else OUTSIDE).get(token, token)
+    return token
+
+
+def translate_token(token: str, spot: Spot) -> str:
+    """One token of an ECMA-262 pattern in Python's notation."""
+    ranges = escape_ranges(token)
+    if ranges is not None:
+        if spot == "range":
+            raise SchemaError(f"a range of characters cannot end with {token}")
+        return class_text(ranges, in_class=spot != "outside")
+    if token[0] == "\\":
+        return translate_escape(token)
+    if spot != "outside":
+        return r"\-" if token == "-" and spot != "atom" else INSIDE.get(token, token)
+    if (token[:2] == "(?" and token not in GROUPS) or (len(token) > 1 and token[-1] == "+"):
+        raise SchemaError(f"{token} is Python's, not ECMA-262")
+    return OUTSIDE.get(token, token)
 
 
 def translate_pattern(pattern: str) -> str:
     """An ECMA-262 regular expression, as JSON Schema asks for, in the notation of Python's `re`."""
     parts: list[str] = []
-    in_class = False
-    for token in TOKEN.findall(pattern):
-        pieces = list(token) if in_class and token[0] == "[" else [token]
-        for piece in pieces:
-            parts.append(translate_token(piece, in_class))
-            in_class = piece != "]" if in_class else piece in ("[", "[^")
+    spot: Spot = "outside"
+    for token in re.findall(TOKEN, pattern, re.DOTALL | re.VERBOSE):
+        whole = spot == "outside" or token[0] == "\\"
+        for piece in [token] if whole else token:
+            parts.append(translate_token(piece, spot))
+            spot = next_spot(spot, piece)
     return "".join(parts)
 
 
@@ -1097,10 +1196,23 @@ def class_schema(hint: Any, above: tuple[Any, ...]) -> dict[str, JSON]:
         return enum_schema([member.value for member in hint])
     if not dataclasses.is_dataclass(hint) and not typing.is_typeddict(hint):
         raise SchemaError(f"no JSON Schema for the hint {show(hint)}; declare the schema by hand")
-    hints = typing.get_type_hints(hint, include_extras=True)
+    hints = member_hints(hint)
     properties = {name: schema_from_hint(strip_required(part), above) for name, part in hints.items()}
     required = [name for name, part in hints.items() if must_be_given(hint, name, part)]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def member_hints(owner: Any) -> dict[str, Any]:
+    """The hints of what makes an instance of a dataclass or a TypedDict: no field with `init=False`."""
+    hints = typing.get_type_hints(owner, include_extras=True)
+    if not dataclasses.is_dataclass(owner):
+        return hints
+    settled = {each.name for each in dataclasses.fields(owner) if not each.init}
+    return {
+        name: hint
+        for name, hint in hints.items()
+        if name not in settled and typing.get_origin(hint) is not typing.ClassVar
+    }
 
 
 def must_be_given(owner: Any, name: str, hint: Any) -> bool:
@@ -1139,7 +1251,8 @@ def compile_schema(document: JSON) -> Schema:
     try:
         check = compiler.check(document, "#")
         refuse_endless(document, compiler)
-        return Schema(document, check, compiler.fix(document))
+        fix = compiler.fix(document)
+        return Schema(document, compiler.afresh(check), compiler.afresh(fix) if fix else None)
     except RecursionError:
         raise SchemaError("the schema is nested too deeply") from None
 

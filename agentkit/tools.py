@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 6387f73ca505, body 17800980394e
+# bookkit: cells 6f224436f74e, body c50cc64d9775
 """Tools."""
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentkit.schema import JSON as JSON  # `as`: the chapters to come take these three from here
 from agentkit.schema import (
@@ -27,6 +26,7 @@ from agentkit.schema import (
     compile_contract,
     compile_schema,
     describe,
+    member_hints,
     parameters_from_hints,
     schema_from_hint,
     type_label,
@@ -36,16 +36,23 @@ from agentkit.schema import show as show
 
 __all__ = [
     "ALLOWED",
+    "DECIMAL",
+    "LIMIT",
     "LOOKUP",
     "MAX_BITS",
     "MAX_DIGITS",
     "MAX_EXPRESSION",
     "MAX_NESTING",
+    "NUMERAL",
     "OPERATORS",
     "POLICY",
     "READ",
     "REFUND",
+    "SPELLINGS",
+    "STRANGE",
     "TOO_LARGE",
+    "TOO_LARGE_FLOAT",
+    "TOO_SMALL_FLOAT",
     "WEATHER",
     "WEATHER_SCHEMA",
     "Parameter",
@@ -73,8 +80,10 @@ __all__ = [
     "literal",
     "make_environment",
     "make_lookup_tool",
+    "nearest",
     "needs_reviving",
     "own_name",
+    "plain_copy",
     "plain_name",
     "power",
     "refuse_unnamed",
@@ -82,6 +91,7 @@ __all__ = [
     "render_schema_prompt",
     "revive",
     "reviving",
+    "root",
     "safe_calculate",
     "signature_of",
     "square_root",
@@ -92,6 +102,12 @@ __all__ = [
     "validate_call",
     "wire_name",
 ]
+
+
+# %% chapters/02-tools.md § Tools
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 
 # %% chapters/02-tools.md § What a handler grants
@@ -150,11 +166,24 @@ class ToolSpec:
 
 def contract_of(schema: Mapping[str, Any] | ToolSchema) -> Contract:
     """The contract behind any of the three spellings of a tool's schema."""
+    contract = getattr(schema, "contract", None)
+    if isinstance(contract, Contract):
+        return contract
     if not isinstance(schema, Mapping):
-        return schema.contract
+        raise SchemaError(f"a tool's schema is {SPELLINGS}, got {json_type(schema)}")
     shorthand = not any(isinstance(part, str | Mapping | list | bool) for part in schema.values())
-    document = parameters_from_hints(schema) if shorthand else json.loads(json.dumps(schema))
-    return compile_contract(document)
+    return compile_contract(parameters_from_hints(schema) if shorthand else plain_copy(schema))
+
+
+SPELLINGS = "{name: type} throughout, JSON Schema throughout, or a ToolSchema"
+
+
+def plain_copy(schema: Mapping[str, Any]) -> dict[str, JSON]:
+    """A JSON Schema as it will be sent, and as nobody else can change it."""
+    try:
+        return dict(json.loads(json.dumps(schema)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SchemaError(f"a tool's schema is {SPELLINGS}; as JSON: {error}") from None
 
 
 LOOKUP = "Status of an order and what was paid for it."
@@ -443,8 +472,8 @@ def revive(hint: Any, value: JSON) -> Any:
         return {key: revive(parts[1], item) for key, item in value.items()}
     if isinstance(hint, type) and issubclass(hint, enum.Enum):
         return hint(value)
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        hints = typing.get_type_hints(hint, include_extras=True)
+    if dataclasses.is_dataclass(hint) or typing.is_typeddict(hint):
+        hints = member_hints(hint)
         return hint(**{name: revive(hints[name], item) for name, item in value.items()})
     return value
 
@@ -461,7 +490,8 @@ def reviving(function: Callable[..., Any], hints: Mapping[str, Any]) -> Callable
 def needs_reviving(hint: Any) -> bool:
     """Whether a dataclass or an enumeration occurs in a hint."""
     built = isinstance(hint, type) and (dataclasses.is_dataclass(hint) or issubclass(hint, enum.Enum))
-    return built or any(needs_reviving(part) for part in typing.get_args(hint))
+    inner = member_hints(hint).values() if typing.is_typeddict(hint) else typing.get_args(hint)
+    return built or any(needs_reviving(part) for part in inner)
 
 
 def tool_from_function(
@@ -520,29 +550,34 @@ def argument_notes(docstring: str) -> dict[str, str]:
 
 MAX_EXPRESSION = 500
 MAX_NESTING = 50
-MAX_DIGITS = 1000
-MAX_BITS = 3322
 ALLOWED = "Allowed are numbers, + - * / **, parentheses and sqrt()."
-TOO_LARGE = f"the result is too large: more than {MAX_DIGITS} digits"
+STRANGE = r"[^ -~]|[#\\]"
+NUMERAL = r"(?<![\w.])\.?\d(?:[eE][+-]?\d|[\w.])*"
+DECIMAL = r"(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?"
 
 
 def syntax_tree(expression: str) -> ast.expr:
-    """The parsed expression; one sentence for whatever Python's parser has to say about it."""
+    """The parsed expression, with its numbers exactly as they were written."""
+    text = " ".join(expression.split())
+    for numeral in re.findall(NUMERAL, text):
+        if not re.fullmatch(DECIMAL, numeral):
+            raise ValueError(f"not a decimal number: {show(numeral)}. {ALLOWED}")
     try:
-        return ast.parse(expression.strip(), mode="eval").body
+        if re.search(STRANGE, text):
+            raise ValueError
+        tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ValueError(f"not an arithmetic expression: {show(expression)}. {ALLOWED}") from None
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            node.kind = text[node.col_offset : node.end_col_offset]  # the value has been rounded
+    return tree
 
 
-def power(base: Fraction, exponent: Fraction) -> Fraction:
-    """`base ** exponent`, refused before it is computed when it would be too large."""
-    if exponent.denominator != 1:
-        if base < 0:
-            raise ValueError("the result is not a real number")
-        return bounded(Fraction(float(base) ** float(exponent)))
-    if base in (0, 1, -1) or bits(base) * abs(exponent.numerator) <= MAX_BITS:
-        return Fraction(base) ** exponent.numerator
-    raise ValueError(TOO_LARGE)
+MAX_DIGITS = 1000
+TOO_LARGE = f"the result is too large: more than {MAX_DIGITS} digits"
+LIMIT = 10**MAX_DIGITS
+MAX_BITS = LIMIT.bit_length()
 
 
 def bits(value: Fraction) -> int:
@@ -551,19 +586,59 @@ def bits(value: Fraction) -> int:
 
 
 def bounded(value: Fraction) -> Fraction:
-    """The value itself unless it is too large."""
-    if bits(value) > MAX_BITS:
+    """The value itself unless it has too many digits, above or below the line."""
+    if max(abs(value.numerator), value.denominator) >= LIMIT:
         raise ValueError(TOO_LARGE)
     return value
 
 
-def literal(value: int | float) -> Fraction:
-    """A number as it was written: 0.1 is one tenth, not the binary fraction next to it."""
-    if isinstance(value, bool):
-        raise ValueError(f"unsupported expression element: {value}. {ALLOWED}")
-    if value == math.inf:
+def power(base: Fraction, exponent: Fraction) -> Fraction:
+    """`base ** exponent`, refused before it is computed when it would be too large."""
+    if exponent.denominator != 1:
+        return root(base, exponent)
+    if (bits(base) - 1) * abs(exponent.numerator) >= MAX_BITS:
         raise ValueError(TOO_LARGE)
-    return bounded(Fraction(str(value)))
+    return bounded(base**exponent.numerator)
+
+
+def literal(text: str) -> Fraction:
+    """A number as it was written: 0.1 is one tenth, not the binary fraction next to it."""
+    from fractions import Fraction  # here, because it loads slowly and only the calculator needs it
+
+    digits, _, exponent = text.lower().partition("e")
+    shift = max(-2 * MAX_DIGITS, min(int(exponent or 0), 2 * MAX_DIGITS))  # beyond it all are too long
+    return bounded(Fraction(f"{digits}e{shift}"))
+
+
+TOO_LARGE_FLOAT = "the result is too large for a number that is not whole: more than 308 digits"
+TOO_SMALL_FLOAT = "the result is too small: closer to zero than a float can be"
+
+
+def root(base: Fraction, exponent: Fraction) -> Fraction:
+    """`base` to a power that is not whole: the nearest float, exact only for the root of a square."""
+    if base < 0:
+        raise ValueError("the result is not a real number")
+    if exponent * 2 == 1:
+        return square_root(base)
+    result = nearest(base) ** nearest(exponent)
+    if base and not result:
+        raise ValueError(TOO_SMALL_FLOAT)
+    return type(base)(result)
+
+
+def square_root(value: Fraction) -> Fraction:
+    """The exact root of a square, else the nearest float."""
+    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
+    if top * top == value.numerator and bottom * bottom == value.denominator:
+        return type(value)(top, bottom)
+    return type(value)(math.sqrt(nearest(value)))
+
+
+def nearest(value: Fraction) -> float:
+    """The nearest float. Raises `OverflowError` above all floats, `ValueError` below them."""
+    if value and not float(value):
+        raise ValueError(TOO_SMALL_FLOAT)
+    return float(value)
 
 
 def evaluate(node: ast.expr, depth: int) -> Fraction:
@@ -582,14 +657,15 @@ def evaluate(node: ast.expr, depth: int) -> Fraction:
 
 def evaluate_leaf(node: ast.expr, depth: int) -> Fraction:
     """The value of a number, a sign with its operand, or a square root; nothing else."""
-    if isinstance(node, ast.Constant) and isinstance(node.value, int | float):
-        return literal(node.value)
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        return literal(node.kind or "")
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
         value = evaluate(node.operand, depth + 1)
         return -value if isinstance(node.op, ast.USub) else value
     if isinstance(node, ast.Call) and is_square_root(node):
-        return square_root(evaluate(node.args[0], depth + 1))
-    raise ValueError(f"unsupported expression element: {type(node).__name__}. {ALLOWED}")
+        return root(evaluate(node.args[0], depth + 1), literal("0.5"))
+    element = show(node.value) if isinstance(node, ast.Constant) else type(node).__name__
+    raise ValueError(f"unsupported expression element: {element}. {ALLOWED}")
 
 
 OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
@@ -615,16 +691,6 @@ def is_square_root(node: ast.Call) -> bool:
     return named and len(node.args) == 1 and not node.keywords
 
 
-def square_root(value: Fraction) -> Fraction:
-    """The exact root of a square, else the nearest float."""
-    if value < 0:
-        raise ValueError("the result is not a real number")
-    top, bottom = math.isqrt(value.numerator), math.isqrt(value.denominator)
-    if top * top == value.numerator and bottom * bottom == value.denominator:
-        return Fraction(top, bottom)
-    return Fraction(math.sqrt(value))
-
-
 def safe_calculate(expression: str) -> int | float:
     """The value of an arithmetic expression, exact as long as every step is rational.
 
@@ -637,11 +703,11 @@ def safe_calculate(expression: str) -> int | float:
         raise ValueError(f"the expression is longer than {MAX_EXPRESSION} characters")
     try:
         value = evaluate(syntax_tree(expression), 0)
-        return value.numerator if value.denominator == 1 else float(value)
+        return value.numerator if value.denominator == 1 else nearest(value)
     except ZeroDivisionError:
         raise ValueError("division by zero") from None
     except OverflowError:
-        raise ValueError(TOO_LARGE) from None
+        raise ValueError(TOO_LARGE_FLOAT) from None
 
 
 def calculator(text: str) -> str:

@@ -368,6 +368,25 @@ def test_the_plain_prompt_names_a_tool_and_the_typed_one_shows_its_shape() -> No
     assert "units" not in plain
 
 
+@pytest.mark.parametrize(
+    ("schema", "message"),
+    [
+        (5, "got integer"),
+        (None, "got null"),
+        ([], "got array"),
+        ({"x": int, "y": "string"}, "type is not JSON serializable"),
+        ({"type": "object", "properties": {"x": {"enum": [{1}]}}}, "set is not JSON serializable"),
+        ({"type": "object", "properties": {"x": {"const": 10**5000}}}, "limit"),
+    ],
+    ids=["integer", "null", "array", "mixed", "set", "long integer"],
+)
+def test_what_is_none_of_the_three_spellings_is_refused_with_all_three(schema: Any, message: str) -> None:
+    with pytest.raises(SchemaError) as raised:
+        ToolSpec("a tool", schema, print)
+    assert "{name: type} throughout, JSON Schema throughout, or a ToolSchema" in str(raised.value)
+    assert message in str(raised.value)
+
+
 def test_shorthand_json_schema_and_tool_schema_are_one_thing_underneath() -> None:
     parameters = [Parameter("order_id", "string"), Parameter("amount_cents", "integer", rules={"minimum": 1})]
     schema = ToolSchema("refund_order", "Refund.", parameters)
@@ -458,6 +477,51 @@ def test_dataclasses_and_enumerations_are_built_before_the_call() -> None:
     assert message is None and call is not None and call.arguments is not None
     result = spec.handler(**call.arguments)
     assert result[1:5] == (2, Address("S", "1", 0), [Colour.RED], {"low": 1})
+
+
+@dataclasses.dataclass
+class Stay:
+    UNIT: typing.ClassVar[str] = "nights"
+    nights: int
+    total: int = dataclasses.field(init=False, default=0)
+
+
+class Trip(typing.TypedDict):
+    stay: Stay
+    colours: typing.NotRequired[list[Colour]]
+
+
+def test_a_field_that_a_dataclass_sets_itself_is_not_advertised() -> None:
+    def stay(where: Stay) -> Stay:
+        return where
+
+    spec = tool_from_function(stay)
+    assert list(spec.parameters["properties"]["where"]["properties"]) == ["nights"]
+    assert spec.handler(where={"nights": 2}) == Stay(2)
+    given = ToolCall("c1", "stay", {"where": {"nights": 2, "total": 9}})
+    assert 'unknown parameter "where.total"' in str(validate_call(given, {"stay": spec}))
+
+
+def test_dataclasses_and_enumerations_inside_a_typed_dictionary_are_built() -> None:
+    def travel(trip: Trip) -> Trip:
+        return trip
+
+    spec = tool_from_function(travel)
+    trip = {"stay": {"nights": 2}, "colours": ["red"]}
+    assert spec.handler(trip=trip) == {"stay": Stay(2), "colours": [Colour.RED]}
+    assert spec.handler(trip={"stay": {"nights": 2}}) == {"stay": Stay(2)}
+
+
+def test_an_argument_that_only_a_constructor_takes_cannot_be_advertised() -> None:
+    @dataclasses.dataclass
+    class Room:
+        beds: dataclasses.InitVar[int]
+
+    def rent(room: Any) -> None: ...
+
+    rent.__annotations__["room"] = Room
+    with pytest.raises(SchemaError, match="no JSON Schema"):
+        tool_from_function(rent)
 
 
 def test_a_function_that_needs_no_objects_is_its_own_handler() -> None:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import sys
+import warnings
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from agentkit.schema import Problem, SchemaError, compile_contract, compile_schema, show
+from agentkit.schema import Problem, SchemaError, canonical, compile_contract, compile_schema, show
 from agentkit.tools import ToolSpec
 
 
@@ -152,6 +156,14 @@ def test_a_decimal_multiple_is_one_although_binary_floats_disagree(value: float,
         ([["object"]], [{}], False),
         (["boolean", True], True, False),
         (9007199254740993, 9007199254740992.0, False),
+        (10**300, 1e300, False),
+        (int(1e300), 1e300, True),
+        (0, -0.0, True),
+        ("[1]", [1], False),
+        ("'a','b'", ["a", "b"], False),
+        (["a','b"], ["a", "b"], False),
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, True),
+        ({"a:1,b": 2}, {"a": 1, "b": 2}, False),
     ],
 )
 def test_equality_is_that_of_json(left: Any, right: Any, equal: bool) -> None:
@@ -222,6 +234,31 @@ def test_an_integer_of_any_length_is_judged_exactly_and_quoted_briefly(digits: i
     assert len(show([value])) < 100
 
 
+@pytest.mark.parametrize(
+    ("schema", "fitting", "other"),
+    [
+        ({"enum": [10**5000, "a"]}, 10**5000, 10**5000 + 1),
+        ({"const": {"n": [10**5000]}}, {"n": [10**5000]}, {"n": [1]}),
+        ({"multipleOf": 10**5000}, 3 * 10**5000, 10**4999),
+        ({"maxLength": 10**5000, "minLength": 1}, "a", ""),
+        ({"maximum": 10**5000}, 1.5, 10**5001),
+        ({"not": {"const": 10**5000}}, 1, 10**5000),
+    ],
+    ids=["enum", "const", "multipleOf", "length", "maximum", "not"],
+)
+def test_a_schema_may_hold_an_integer_of_any_length(schema: Any, fitting: Any, other: Any) -> None:
+    assert accepts(schema, fitting)
+    assert len(problem(schema, other).message) < 250
+
+
+def test_large_integers_with_one_hash_are_told_apart_without_comparing_each_with_each() -> None:
+    colliding = [place * (2**61 - 1) for place in range(100)]
+    assert len({hash(number) for number in colliding}) == 1
+    assert len({hash(canonical(number)) for number in colliding}) == 100
+    assert accepts({"uniqueItems": True}, colliding)
+    assert not accepts({"uniqueItems": True}, [*colliding, float(2**61), 2**61])
+
+
 # --- the order of telling -----------------------------------------------------------------------
 A, B = {"type": "integer"}, {"type": "string"}
 
@@ -255,6 +292,97 @@ def test_of_two_broken_sizes_the_lower_bound_is_told_first() -> None:
         assert problem(schema, "abc").message == "must be at least 5 characters long, got 3"
 
 
+# --- references that meet again ------------------------------------------------------------------
+def recursive(**part: Any) -> dict[str, Any]:
+    return {"$ref": "#/$defs/e", "$defs": {"e": part}}
+
+
+def branch(word: str) -> dict[str, Any]:
+    members = {"left": {"$ref": "#/$defs/e"}, "op": {"const": word}, "n": {"type": "integer"}}
+    return {"type": "object", "properties": members, "required": ["op"]}
+
+
+MEETING = {
+    "oneOf": recursive(oneOf=[branch("add"), branch("mul")]),
+    "anyOf": recursive(anyOf=[branch("add"), {"properties": {"left": {"$ref": "#/$defs/e"}}}]),
+    "allOf": recursive(allOf=[{"$ref": "#/$defs/f"}, {"$ref": "#/$defs/f"}]),
+}
+MEETING["allOf"]["$defs"]["f"] = branch("add")
+
+
+@pytest.fixture
+def steps() -> Iterator[Callable[[Callable[[], Any]], int]]:
+    """A function that counts the Python calls which a piece of work makes."""
+
+    def counted(work: Callable[[], Any]) -> int:
+        calls = 0
+
+        def count(frame: Any, event: str, argument: Any) -> None:
+            nonlocal calls
+            calls += event == "call"
+            if calls > 50_000:
+                raise AssertionError("the work grows too fast")
+
+        sys.setprofile(count)
+        try:
+            work()
+        finally:
+            sys.setprofile(None)
+        return calls
+
+    yield counted
+
+
+@pytest.mark.parametrize("keyword", MEETING)
+@pytest.mark.parametrize("bottom", [{"op": "add", "n": 1.0}, {"op": "add", "n": "x"}])
+def test_a_value_that_several_references_lead_to_is_judged_once(
+    keyword: str, bottom: Any, steps: Callable[[Callable[[], Any]], int]
+) -> None:
+    schema = compile_schema(MEETING[keyword])
+
+    def nested(depth: int) -> Any:
+        value = bottom
+        for _ in range(depth):
+            value = {"left": value, "op": "add", "n": 2.0}
+        return value
+
+    def judge(depth: int) -> int:
+        value = nested(depth)
+        return steps(lambda: schema.normalise(value) if schema.problem(value) is None else None)
+
+    assert judge(80) < 64 * judge(10)  # the square of the depth at most: a path has one step a level
+    assert (schema.problem(nested(40)) is None) is Draft202012Validator(MEETING[keyword]).is_valid(nested(5))
+
+
+def test_a_chain_of_definitions_that_double_is_judged_once_each(
+    steps: Callable[[Callable[[], Any]], int],
+) -> None:
+    defs: dict[str, Any] = {f"d{n}": {"allOf": [{"$ref": f"#/$defs/d{n + 1}"}] * 2} for n in range(40)}
+    schema = {"$ref": "#/$defs/d0", "$defs": {**defs, "d40": {"type": "integer"}}}
+    assert steps(lambda: compile_schema(schema).problem(7)) < 10_000
+
+
+@settings(max_examples=100, deadline=None)
+@given(value=nodes, again=nodes)
+def test_nothing_is_remembered_from_one_value_to_the_next(value: Any, again: Any) -> None:
+    schema = compile_schema(TREE)
+    schema.problem(value)
+    value["value"] = "changed"
+    assert problem(TREE, value) == schema.problem(value)
+    assert (schema.problem(again) is None) == accepts(TREE, again)
+
+
+def test_compiling_nested_alternatives_takes_time_in_proportion(
+    steps: Callable[[Callable[[], Any]], int],
+) -> None:
+    def nested(depth: int) -> Any:
+        return {"anyOf": [nested(depth - 1), {"type": "string"}]} if depth else {"type": "integer"}
+
+    short, long = nested(10), nested(60)
+    assert steps(lambda: compile_schema(long)) < 20 * steps(lambda: compile_schema(short))
+    assert compile_schema(long).normalise(7.0) == 7
+
+
 # --- patterns -----------------------------------------------------------------------------------
 @pytest.mark.parametrize(
     ("pattern", "value", "matches"),
@@ -284,6 +412,20 @@ def test_of_two_broken_sizes_the_lower_bound_is_told_first() -> None:
         (r"^(?<year>\d{4})-\k<year>$", "2024-2024", True),
         (r"^[[&~|]+$", "[&~|", True),
         (r"^\/a\.b$", "/a.b", True),
+        (r"^x{,3}$", "xx", False),  # no quantifier, but seven characters
+        (r"^x{,3}$", "x{,3}", True),
+        (r"^x{,}$", "x{,}", True),
+        (r"^x{1,3}$", "xx", True),
+        (r"^x{2,}?$", "xxx", True),
+        (r"^\uD83D\uDE00$", "😀", True),
+        (r"^[\uD83D\uDE00-\uD83D\uDE02]$", "😁", True),
+        (r"^[\u0041-\x5a]+$", "AZ", True),
+        (r"^[(?i)a++{,3}]+$", "(?i)+{,3}", True),  # in a class all of it stands for itself
+        (r"^[+--]+$", "+,-", True),
+        (r"^[--a]$", "A", True),
+        (r"^[^-a]$", "-", False),
+        (r"^[\d-x]+$", "4-x", True),
+        (r"^(?=a)(?!b)(?:a)(?<=a)(?<!b)$", "a", True),
     ],
 )
 def test_patterns_follow_ecma_262_and_not_python(pattern: str, value: str, matches: bool) -> None:
@@ -291,11 +433,40 @@ def test_patterns_follow_ecma_262_and_not_python(pattern: str, value: str, match
 
 
 @pytest.mark.parametrize(
-    "pattern", ["(", "[a", "a{2,1}", r"\Z", r"\a", r"\p{Klingon}", "*a", r"\p{Script=Greek}"]
+    "pattern",
+    ["(", "[a", "a{2,1}", r"\Z", r"\a", r"\p{Klingon}", "*a", r"\p{Script=Greek}", r"[!-\d]", "[a--b]", "\\"],
 )
 def test_a_pattern_that_does_not_compile_is_refused_by_name(pattern: str) -> None:
     with pytest.raises(SchemaError, match="#/properties/code: pattern"):
         compile_schema({"properties": {"code": {"pattern": pattern}}})
+
+
+@pytest.mark.parametrize(
+    ("pattern", "named"),
+    [
+        ("a++", "++"),
+        ("a*+", "*+"),
+        (r"\d{2}+", "{2}+"),
+        ("(?i)a", "(?i"),
+        ("(?P<x>a)", "(?P"),
+        ("(?#c)", "(?#"),
+        ("(?>a)", "(?>"),
+        ("(a)?(?(1)b|c)", "(?("),
+        ("(?i:a)", "(?i"),
+    ],
+)
+def test_what_only_python_can_read_in_a_pattern_is_refused_by_name(pattern: str, named: str) -> None:
+    with pytest.raises(SchemaError) as raised:
+        compile_schema({"pattern": pattern})
+    assert f"{named} is Python's, not ECMA-262" in str(raised.value)
+
+
+@pytest.mark.parametrize("pattern", ["[+--]", "[--a]", "[a--b]", "[&&~~||]", "[[a]"])
+def test_no_pattern_makes_python_warn(pattern: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with contextlib.suppress(SchemaError):
+            compile_schema({"pattern": pattern})
 
 
 # --- what is refused at registration ------------------------------------------------------------
@@ -328,6 +499,36 @@ def test_annotations_and_extensions_are_accepted_and_constrain_nothing() -> None
     assert accepts(notes, "not an address")
 
 
+REFERENCE = {"$ref": "#/nope"}
+
+
+@pytest.mark.parametrize("keyword", ["const", "default", "example", "x-order"])
+def test_a_reference_among_data_is_data(keyword: str) -> None:
+    assert accepts({keyword: REFERENCE}, REFERENCE)
+    assert accepts({"properties": {"a": {"enum": [REFERENCE], "examples": [REFERENCE]}}}, {"a": REFERENCE})
+    assert accepts({"properties": {"$ref": {"type": "integer"}}}, {"$ref": 7})
+    assert not accepts({"properties": {"$ref": {"type": "integer"}}}, REFERENCE)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"unused": REFERENCE}},
+        {"definitions": {"unused": {"items": REFERENCE}}},
+        {"$defs": {"const": {"additionalProperties": REFERENCE}}},
+        {"x-place": REFERENCE, "items": {"$ref": "#/x-place"}},
+    ],
+)
+def test_a_reference_to_nowhere_is_refused_wherever_a_schema_may_stand(schema: Any) -> None:
+    with pytest.raises(SchemaError, match="points at nothing"):
+        compile_schema(schema)
+
+
+def test_a_circle_behind_a_place_that_only_a_reference_reaches_is_refused() -> None:
+    with pytest.raises(SchemaError, match="leads back to itself"):
+        compile_schema({"x-a": {"anyOf": [{"$ref": "#/x-a"}]}, "items": {"$ref": "#/x-a"}})
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
@@ -341,6 +542,8 @@ def test_annotations_and_extensions_are_accepted_and_constrain_nothing() -> None
         ({"maximum": math.nan}, "maximum must be a number"),
         ({"multipleOf": math.inf}, "multipleOf must be a number"),
         ({"maxLength": math.inf}, "maxLength must be a whole number"),
+        ({"items": {"minLength": math.inf}}, "#/items: minLength must be a whole number"),
+        ({"items": {"multipleOf": math.inf}}, "#/items: multipleOf must be a number"),
         ({"multipleOf": 0}, "multipleOf must be more than 0"),
         ({"minLength": -1}, "minLength must be a whole number"),
         ({"maxItems": 1.5}, "maxItems must be a whole number"),
