@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import keyword
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from bookkit import text
@@ -100,13 +102,18 @@ class Book:
     def find(self, name: str) -> Chapter:
         """The one chapter that answers to `name`; two of one number answer to their names only."""
         key = _key(name)
-        found = [chapter for chapter in self.chapters if key in _answers_to(chapter)]
+        found = self._at(name) or [chapter for chapter in self.chapters if key in _answers_to(chapter)]
         if not found:
             raise BookError(f"no chapter is called {name!r}", hint=self._suggest(key))
         if len(found) > 1:
             titles = " or ".join(chapter.title for chapter in found)
             raise BookError(f"several chapters are called {name!r}", hint=f"Say which: {titles}.")
         return found[0]
+
+    def _at(self, name: str) -> list[Chapter]:
+        """The chapter whose text or notebook `name` is a path to, as seen from the current folder."""
+        path = Path(os.path.abspath(name))
+        return [chapter for chapter in self.chapters if path in (chapter.path, chapter.notebook)]
 
     def _suggest(self, key: str) -> str:
         known = sorted({answer for chapter in self.chapters for answer in _answers_to(chapter)})
@@ -144,7 +151,9 @@ def load(root: Path) -> Book:
     if not isinstance(book, dict) or not isinstance(book.get("chapters"), list):
         raise BookError("has no list `book: chapters:`", path=path, hint="List the chapters there, in order.")
     package = _package(config, path)
-    listed = list(listed_documents(book["chapters"] + (book.get("appendices") or []), "", path))
+    listed = list(listed_documents(book["chapters"], "", path))
+    listed += listed_documents(book.get("appendices") or [], "", path)
+    _refuse_repeated(root, listed)
     pages = [_page(root, name, part, package) for name, part in listed if _text_path(root, name).is_file()]
     missing = [_text_path(root, name).relative_to(root).as_posix() for name, _ in listed]
     return Book(
@@ -162,7 +171,7 @@ def load(root: Path) -> Book:
 def _package(config: dict[str, Any], path: Path) -> str:
     own = config.get("bookkit", {})
     package = own.get("package") if isinstance(own, dict) else None
-    if not isinstance(package, str) or not package.isidentifier():
+    if not isinstance(package, str) or not package.isidentifier() or keyword.iskeyword(package):
         raise BookError(
             "does not say which package the saved cells make", path=path, hint="Add: bookkit: {package: NAME}"
         )
@@ -171,13 +180,22 @@ def _package(config: dict[str, Any], path: Path) -> str:
 
 def _bibliography(root: Path, config: dict[str, Any]) -> Path | None:
     name = config.get("bibliography")
-    return root / name if isinstance(name, str) else None
+    if name is not None and not isinstance(name, str):
+        raise BookError(
+            f"`bibliography:` holds {name!r}",
+            path=root / CONFIG,
+            hint="It names one file: bibliography: references.bib",
+        )
+    return root / name if name else None
 
 
-def listed_documents(entries: Sequence[Any], part: str, path: Path) -> Iterator[tuple[str, str]]:
+def listed_documents(entries: Any, part: str, path: Path) -> Iterator[tuple[str, str]]:
     """Every listed document with the part it stands in."""
+    if not isinstance(entries, list):
+        raise BookError(f"lists the documents {entries!r}", path=path, hint="Write a list: `- ` and a path.")
     for entry in entries:
         if isinstance(entry, str):
+            _refuse_path(entry, path)
             yield entry, part
         elif isinstance(entry, dict) and isinstance(entry.get("part"), str):
             yield from listed_documents(entry.get("chapters") or [], entry["part"], path)
@@ -187,6 +205,30 @@ def listed_documents(entries: Sequence[Any], part: str, path: Path) -> Iterator[
                 path=path,
                 hint="An entry is a path, or `part:` with its own `chapters:`.",
             )
+
+
+def _refuse_path(entry: str, path: Path) -> None:
+    parts = PurePosixPath(entry).parts
+    if not entry.endswith((".md", ".ipynb")) or entry.startswith("/") or ".." in parts:
+        raise BookError(
+            f"`book: chapters:` holds {entry!r}",
+            path=path,
+            hint="A path ends in .ipynb or .md, and is relative to the repository and inside it.",
+        )
+
+
+def _refuse_repeated(root: Path, listed: Sequence[tuple[str, str]]) -> None:
+    """A chapter listed twice would save its cells twice."""
+    seen: set[Path] = set()
+    for name, _ in listed:
+        path = _text_path(root, name)
+        if path in seen:
+            raise BookError(
+                f"lists {path.relative_to(root).as_posix()} twice",
+                path=root / CONFIG,
+                hint="Take one of the two lines out.",
+            )
+        seen.add(path)
 
 
 def _text_path(root: Path, name: str) -> Path:
@@ -233,7 +275,7 @@ def _own_header(header: dict[str, Any], path: Path) -> dict[str, Any]:
                 hint=f"It knows: {', '.join(sorted(HEADER_KEYS))}.",
             )
     module = own.get("module", "module")
-    if not isinstance(module, str) or not text.MODULE_NAME.match(module):
+    if not text.is_module_name(module):
         raise BookError(f"header: {module!r} is no module name", path=path, line=1)
     return own
 

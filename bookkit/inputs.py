@@ -113,7 +113,7 @@ class Sources:
     def _declared(self, chapter: Chapter) -> Iterator[Path]:
         """The files that the header's `data:` patterns match."""
         for pattern in chapter.data:
-            matched = sorted(path for path in self.book.root.glob(pattern) if path.is_file())
+            matched = _files_matching(pattern, self.book.root)
             if not matched:
                 raise BookError(
                     f"header: `data:` names {pattern}, and no file matches it",
@@ -132,6 +132,15 @@ class Sources:
 
     def _name(self, path: Path) -> str:
         return path.relative_to(self.book.root).as_posix()
+
+
+def _files_matching(pattern: str, root: Path) -> list[Path]:
+    """The files inside of `root` that a pattern matches; none for what is no pattern."""
+    try:
+        found = [path for path in root.glob(pattern) if path.is_file()]
+    except (ValueError, NotImplementedError):  # "", "/etc/passwd", "**.csv"
+        return []
+    return sorted(path for path in found if ".." not in path.parts)
 
 
 def _code_of(cell: text.Cell) -> list[object]:

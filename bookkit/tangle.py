@@ -158,6 +158,9 @@ def _module_name(saved: Saved) -> str:
         raise saved.error(
             "a solution saves nothing", 1, "Take `# @save` out, or move the cell to the chapter."
         )
+    if not text.is_module_name(name):
+        hint = "Name it in the chapter's header: bookkit: {module: NAME}"
+        raise saved.error(f"{name!r} is no module name", 1, hint)
     if name == "__init__":
         raise saved.error("__init__.py is written by hand", 1, "Save the cell to a module of its own.")
     return name

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import io
 import json
+import keyword
 import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from bookkit.errors import BookError
 from bookkit.files import read_text
@@ -24,7 +25,7 @@ ANY_FENCE = re.compile(r"^(`{3,})(.*)$")
 TILDE_FENCE = re.compile(r"^ {0,3}(~{3,})(.*)$")
 REGION = re.compile(r"^<!--\s*#(region|markdown|md|raw)(.*)-->\s*$")
 SAVE = re.compile(r"^#\s*@save\b\s*(.*?)\s*$")
-MODULE_NAME = re.compile(r"^[a-z_][a-z0-9_]*$")
+MODULE_NAME = re.compile(r"[a-z_][a-z0-9_]*")
 TAGS = re.compile(r"^tags=(\[.*\])$")
 
 
@@ -147,7 +148,7 @@ def yaml_mapping(source: str, path: Path, line: int, what: str, cell: int | None
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         value = yaml.load(source, Loader=loader)
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that does not exist
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or str(error)
         raise BookError(
@@ -162,6 +163,11 @@ def yaml_mapping(source: str, path: Path, line: int, what: str, cell: int | None
     if not isinstance(value, dict):
         raise BookError(f"{what} must be `key: value` lines", path=path, line=line, cell=cell)
     return value
+
+
+def is_module_name(name: object) -> TypeGuard[str]:
+    """Whether a module may be called so: a lower-case word that is no keyword."""
+    return isinstance(name, str) and MODULE_NAME.fullmatch(name) is not None and not keyword.iskeyword(name)
 
 
 def _pieces(lines: Sequence[str], start: int, path: Path) -> Iterator[_Piece]:
@@ -309,6 +315,8 @@ def _cell(index: int, piece: _Piece, source: str, path: Path) -> Cell:
     if not code.strip():
         raise BookError("this code cell holds no code", path=path, line=line, cell=index + 1)
     parsed = yaml_mapping(options, path, line, "the `#|` options", index + 1) if options else {}
+    if not isinstance(parsed.get("label", ""), str):
+        raise BookError("the label is no word", path=path, line=line, cell=index + 1, hint="Quote it.")
     return Cell(index, "code", source, line, parsed, code, _save(source, path, line, index + 1), piece.tags)
 
 
@@ -339,7 +347,7 @@ def _save(source: str, path: Path, line: int, cell: int) -> str | None:
     _refuse_misplaced(markers, options, source, path, line, cell)
     match = SAVE.match(first.string)
     name = match.group(1) if match else ""
-    if name and not MODULE_NAME.match(name):
+    if name and not is_module_name(name):
         raise BookError(
             f"`{first.string}` does not name a module",
             path=path,

@@ -60,6 +60,15 @@ def test_a_chapter_answers_to_its_name_number_and_path(toy_book: Path, name: str
     assert book.load(toy_book).find(name).source == "chapters/02-words.md"
 
 
+def test_a_path_is_read_from_where_one_stands(toy_book: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded = book.load(toy_book)
+    monkeypatch.chdir(toy_book / "chapters/solutions")
+    assert loaded.find("01-numbers.md").is_solution
+    assert loaded.find("./01-numbers.ipynb").is_solution
+    assert not loaded.find("../01-numbers.md").is_solution
+    assert not loaded.find("01-numbers").is_solution
+
+
 @pytest.mark.parametrize("name", ["solutions/numbers", "chapters/solutions/01-numbers.md"])
 def test_a_solution_answers_with_its_folder(toy_book: Path, name: str) -> None:
     assert book.load(toy_book).find(name).is_solution
@@ -119,6 +128,19 @@ def test_outside_of_a_book_the_way_in_is_told(tmp_path: Path) -> None:
         ("    - index.md", "    - {file: index.md}", "holds {'file': 'index.md'}"),
         ("  package: toykit", "  kit: toykit", "does not say which package"),
         ('title: "A Toy Book"', "title: A: Toy", "not valid YAML"),
+        ("lang: en", "date: 2024-02-30", "not valid YAML: day is out of range"),
+        ("    - index.md", "    - /etc/x.ipynb", "holds '/etc/x.ipynb'"),
+        ("    - index.md", "    - ../x.ipynb", "holds '../x.ipynb'"),
+        ("    - index.md", '    - ""', "holds ''"),
+        ("    - index.md", "    - index.qmd", "holds 'index.qmd'"),
+        ("    - index.md", '    - {part: "One", chapters: 5}', "lists the documents 5"),
+        ("    - index.md", '    - {part: "One", chapters: abc}', "lists the documents 'abc'"),
+        ("  chapters:\n    - index.md", "  appendices: 5\n  chapters:\n    - index.md", "documents 5"),
+        ("  chapters:\n    - index.md", "  appendices: x.md\n  chapters:\n    - index.md", "'x.md'"),
+        ("    - index.md", "    - index.md\n    - ./index.ipynb", "lists index.md twice"),
+        ("        - chapters/02-words.ipynb", "        - chapters/01-numbers.md", "01-numbers.md twice"),
+        ("  package: toykit", "  package: class", "does not say which package"),
+        ("bibliography: references.bib", "bibliography: [a.bib, b.bib]", "`bibliography:` holds ['a.bib'"),
     ],
 )
 def test_a_malformed_plan_is_refused_by_name(toy_book: Path, old: str, new: str, message: str) -> None:
@@ -139,6 +161,9 @@ def test_a_malformed_plan_is_refused_by_name(toy_book: Path, old: str, new: str,
         ("bookkit: {timeout: 0}", "whole number of seconds"),
         ("bookkit: {timeout: true}", "whole number of seconds"),
         ("bookkit: {requires: [a}", "not valid YAML"),
+        ("date: 2024-02-30", "not valid YAML: day is out of range"),
+        ("bookkit: {module: class}", "'class' is no module name"),
+        ('bookkit: {module: "x\\n"}', "is no module name"),
     ],
 )
 def test_an_invalid_chapter_header_is_refused_by_name(toy_book: Path, header: str, message: str) -> None:

@@ -140,10 +140,10 @@ def test_a_declared_data_file_is_an_input(built_book: Path) -> None:
     assert standing(built_book, "words").parts["data/a.json"] != before
 
 
-def test_a_declared_data_file_that_does_not_exist_is_refused(built_book: Path) -> None:
-    replace(
-        built_book / "chapters/02-words.md", "---\njupyter", "---\nbookkit: {data: [data/*.json]}\njupyter"
-    )
+@pytest.mark.parametrize("pattern", ["data/*.json", "/etc/passwd", "", "**.txt", "../book/index.md"])
+def test_a_data_pattern_that_matches_no_file_of_the_book_is_refused(built_book: Path, pattern: str) -> None:
+    header = f'---\nbookkit: {{data: ["{pattern}"]}}\njupyter'
+    replace(built_book / "chapters/02-words.md", "---\njupyter", header)
     with pytest.raises(BookError, match="no file matches it"):
         standing(built_book, "words")
 

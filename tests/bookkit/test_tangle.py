@@ -349,6 +349,14 @@ def test_an_import_circle_is_refused(toy_book: Path) -> None:
     assert error.line == line_of(toy_book, "from toykit.extras import e")
 
 
+def test_a_chapters_file_that_names_no_module_is_refused_where_it_saves(toy_book: Path) -> None:
+    (toy_book / "chapters/02-words.md").rename(toy_book / "chapters/02-class.md")
+    replace(toy_book / "_quarto.yml", "02-words.ipynb", "02-class.ipynb")
+    with pytest.raises(BookError, match="'class' is no module name") as caught:
+        tangle.run(book.load(toy_book))
+    assert caught.value.hint and "module: NAME" in caught.value.hint
+
+
 def test_a_star_import_is_refused(toy_book: Path) -> None:
     assert "import *" in str(refusal(toy_book, "# @save\nfrom json import *"))
 

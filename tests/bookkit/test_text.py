@@ -61,6 +61,12 @@ def test_an_unquoted_colon_in_an_option_is_refused_at_its_line() -> None:
     assert "Quote" in str(error)
 
 
+@pytest.mark.parametrize("label", ["2024-01-01", "5", "[fig-x]", "{fig: x}"])
+def test_a_label_that_yaml_reads_as_no_word_is_refused(label: str) -> None:
+    error = error_of(f"```python\n#| label: {label}\nplot()\n```\n")
+    assert (error.cell, "the label is no word" in str(error)) == (1, True)
+
+
 def test_tags_follow_the_language() -> None:
     read = text.parse('```python tags=["raises-exception"]\n1 / 0\n```\n', PATH)
     assert read.cells[0].tags == ("raises-exception",)
@@ -160,6 +166,7 @@ def test_a_marker_in_a_string_or_a_word_like_it_saves_nothing(source: str) -> No
         ("# @save\nx = 1\n# @save", 4),
         ("# @save\n#| echo: false\nx = 1", 3),
         ("# @save My-Module\nx = 1", 2),
+        ("# @save class\nx = 1", 2),
     ],
 )
 def test_a_marker_that_would_save_nothing_is_refused_at_its_line(source: str, line: int) -> None:
