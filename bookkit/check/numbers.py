@@ -1,10 +1,10 @@
 """The rule that makes the book trustworthy: every number that the prose quotes is printed or asserted.
 
 A quoted number is one of three or more digits, a decimal, a percentage, a multiple (`5x`, `5-fold`), a power
-(`10^6`, `1e6`) or one with a large unit (`7B`, `10Gb`), in prose, a table, inline code, a formula, a caption or
-an alt text. It counts as backed when, separators removed and powers worked out, it stands in an output of the
-same chapter, in an `assert`, in a literal of a cell that the page shows, or in the header's `bookkit: numbers:`,
-the list of what is told and not measured.
+(`10^6`, `1e6`) or one with a large unit (`7B`, `10Gb`), in prose, a table, inline code, a formula, a caption
+or an alt text. It counts as backed when, separators removed and powers worked out, it stands in an output of
+the same chapter, in an `assert`, in a literal of a cell that the page shows, or in the header's
+`bookkit: numbers:`, the list of what is told and not measured.
 """
 
 from __future__ import annotations
