@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 from bookkit import files, notebook, text
@@ -14,6 +16,15 @@ from bookkit.errors import BookError
 from bookkit.notebook import Standing, State
 
 Plain = tuple[str, str, tuple[str, ...]]  # kind, source, tags
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A cell of the new text: its new lines, or its place among the `old` cells, whose lines it keeps."""
+
+    kind: str
+    text: str = ""
+    old: int | None = None
 
 
 def run(chapter: Chapter) -> list[str]:
@@ -37,7 +48,8 @@ def run(chapter: Chapter) -> list[str]:
     if in_text != known:
         raise refusal(Standing(chapter, chapter_text, {}, built, State.CONFLICT, tuple(changed)))
     _refuse_pasted_files(built, name)
-    content = rewritten(files.read_text(chapter.path), chapter_text, built, chapter.path)
+    before = chapter.path.read_bytes().decode("utf-8-sig")  # with the line ends it has
+    content = rewritten(before, chapter_text, built, chapter.path)
     files.write_text(chapter.path, content)
     return [f"{chapter.source}: {line}" for line in changed]
 
@@ -55,22 +67,22 @@ def _refuse_pasted_files(built: notebook.Notebook, name: str) -> None:
 
 
 def rewritten(content: str, chapter_text: text.Text, built: notebook.Notebook, path: Path) -> str:
-    """The text with the notebook's cells. Raises BookError when reading it back would give other cells."""
+    """The text with the notebook's cells. Raises BookError when reading it back would give other cells.
+
+    Cells that are the same in both, and what stands between two of them, are kept to the letter.
+    """
     wanted: list[Plain] = [
         (kind, source, tuple(tags)) for kind, source, tags in notebook.notebook_cells(built)
     ]
     present = [_plain(cell) for cell in chapter_text.cells]
-    lines = content.splitlines()
-    blocks: list[str] = []
-    kinds: list[str] = []
+    blocks: list[_Block] = []
     for _, a, b, c, d in _opcodes(present, wanted):
-        same = present[a:b] == wanted[c:d]
-        blocks += (
-            [_verbatim(lines, chapter_text.cells[i]) for i in range(a, b)] if same else _blocks(wanted[c:d])
-        )
-        kinds += [kind for kind, _, _ in wanted[c:d]]
-    made = chapter_text.header_text + "\n" * bool(chapter_text.header_text) + _separated(blocks, kinds)
-    _verify(made, wanted, path)
+        if present[a:b] == wanted[c:d]:
+            blocks += [_Block(present[i][0], old=i) for i in range(a, b)]
+        else:
+            blocks += [_Block(kind, _block(kind, source, tags)) for kind, source, tags in wanted[c:d]]
+    made = _joined(content, chapter_text, blocks)
+    _verify(made.replace("\r\n", "\n"), wanted, path)
     return made
 
 
@@ -82,16 +94,35 @@ def _plain(cell: text.Cell) -> Plain:
     return cell.kind, cell.source, cell.tags if cell.kind == "code" else ()
 
 
-def _verbatim(lines: Sequence[str], cell: text.Cell) -> str:
-    """A cell's lines as the text has them, its fence or region marks included."""
-    start, end = cell.line - 1, cell.line - 1 + cell.source.count("\n") + 1
-    if cell.kind == "code" or (start > 0 and text.REGION.match(lines[start - 1])):
-        start, end = start - 1, end + 1
-    return "\n".join(lines[start:end])
+def _joined(content: str, chapter_text: text.Text, blocks: Sequence[_Block]) -> str:
+    """The old text with these blocks for its cells, in the line ends it has."""
+    end = "\r\n" if "\r\n" in content else "\n"
+    spans = _spans(content.splitlines(keepends=True), chapter_text.cells)
+    header = chapter_text.header_text + "\n" * bool(chapter_text.header_text)
+    keeps_start = bool(blocks) and blocks[0].old == 0
+    made = content[: spans[0][0]] if keeps_start else header.replace("\n", end)
+    for i, block in enumerate(blocks):
+        if i and block.old is not None and blocks[i - 1].old == block.old - 1:
+            made += content[spans[block.old - 1][1] : spans[block.old][0]]
+        elif i:
+            made += _between(blocks[i - 1], block).replace("\n", end)
+        made += block.text.replace("\n", end) if block.old is None else content[slice(*spans[block.old])]
+    keeps_end = bool(blocks) and blocks[-1].old == len(spans) - 1
+    return made + (content[spans[-1][1] :] if keeps_end else end)
 
 
-def _blocks(cells: Sequence[Plain]) -> list[str]:
-    return [_block(*cell) for cell in cells]
+def _spans(lines: Sequence[str], cells: Sequence[text.Cell]) -> list[tuple[int, int]]:
+    """Where in the text each cell begins and ends, its fence or region marks included, its last line end
+    not.
+    """
+    starts = list(accumulate((len(line) for line in lines), initial=0))
+    spans = []
+    for cell in cells:
+        first, last = cell.line - 1, cell.line - 1 + cell.source.count("\n")
+        if cell.kind == "code" or (first > 0 and text.REGION.match(lines[first - 1])):
+            first, last = first - 1, last + 1
+        spans.append((starts[first], starts[last] + len(lines[last].rstrip("\r\n"))))
+    return spans
 
 
 def _block(kind: str, source: str, tags: Sequence[str]) -> str:
@@ -115,15 +146,10 @@ def _stands_alone(source: str) -> bool:
     return [cell.source for cell in cells] == [source]
 
 
-def _separated(blocks: Sequence[str], kinds: Sequence[str]) -> str:
-    """The cells with one blank line between them, two between two Markdown cells."""
-    made = ""
-    for i, block in enumerate(blocks):
-        if i:
-            bare = kinds[i - 1] == kinds[i] == "markdown" and not text.REGION.match(block)
-            made += "\n\n\n" if bare else "\n\n"
-        made += block
-    return made + "\n"
+def _between(before: _Block, after: _Block) -> str:
+    """One blank line, and two between two Markdown cells."""
+    bare = before.kind == after.kind == "markdown" and not text.REGION.match(after.text)
+    return "\n\n\n" if bare else "\n\n"
 
 
 def _verify(made: str, wanted: Sequence[Plain], path: Path) -> None:

@@ -67,6 +67,18 @@ def test_the_header_is_kept_to_the_letter(built_book: Path) -> None:
     assert chapter(built_book) == before.replace("answer is 42.", "answer is 40.")
 
 
+def test_line_ends_and_blank_lines_between_other_cells_are_kept(built_book: Path) -> None:
+    path = built_book / "chapters/01-numbers.md"
+    replace(path, "adding it to itself.\n\n", "adding it to itself.\n\n\n")
+    replace(path, "Double a double.", "Double a double. \n\n")
+    build.run(book.load(built_book), render=False)
+    path.write_bytes(path.read_bytes().rstrip().replace(b"\n", b"\r\n"))
+    before = path.read_bytes()
+    edit(built_book, lambda cells: cells[4].update(source=["The answer\n", "is 40."]))
+    pulled(built_book)
+    assert path.read_bytes() == before.replace(b"The answer is 42.", b"The answer\r\nis 40.")
+
+
 def test_new_moved_and_deleted_cells_arrive(built_book: Path) -> None:
     def change(cells: Cells) -> None:
         del cells[4]
