@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-schema.md. Edit the chapter, not this file.
-# bookkit: cells 58d7fc5d2c1e, body c29e2495048c
+# bookkit: cells e471078fdb08, body dbee71b93711
 """Interlude: how a contract is compiled."""
 
 from __future__ import annotations
@@ -51,12 +51,15 @@ __all__ = [
     "Compiler",
     "Contract",
     "Fix",
+    "Judge",
+    "Notes",
     "Problem",
     "Problems",
     "Ranges",
     "Schema",
     "SchemaError",
     "Spot",
+    "afresh",
     "anything",
     "branches",
     "build_all_of",
@@ -112,6 +115,7 @@ __all__ = [
     "must_be_given",
     "next_spot",
     "no_branch",
+    "noted",
     "nothing",
     "parameters_from_hints",
     "rank",
@@ -701,6 +705,38 @@ def build_ref(compiler: Compiler, schema: dict[str, JSON], where: str) -> Check:
     return compiler.referred_check(schema["$ref"], where)
 
 
+Judge = Callable[[JSON], Any]  # a check or a fix
+Notes = dict[tuple[Judge, int], tuple[JSON, Any]]
+
+
+def noted(notes: Notes, table: Mapping[str, Judge | None], pointer: str) -> Judge:
+    """What `table` will hold under `pointer`, called once for each value however often it is asked."""
+
+    def judge_once(value: JSON) -> Any:
+        judge = typing.cast(Judge, table[pointer])
+        key = (judge, id(value))
+        note = notes.get(key)
+        if note is None:
+            note = notes[key] = (value, judge(value))  # a value that is kept keeps its id
+        return note[1]
+
+    return judge_once
+
+
+def afresh(notes: Notes | None, judge: Judge) -> Judge:
+    """The function for a whole value, which forgets the notes afterwards: values can change."""
+    if notes is None:
+        return judge
+
+    def judge_and_forget(value: JSON) -> Any:
+        try:
+            return judge(value)
+        finally:
+            notes.clear()
+
+    return judge_and_forget
+
+
 Fix = Callable[[JSON], JSON]
 MISSING = object()
 
@@ -713,7 +749,7 @@ class Compiler:
         self.compiled: dict[int, Check] = {}
         self.checks: dict[str, Check | None] = {}
         self.fixes: dict[str, Fix | None] = {}
-        self.notes: dict[tuple[Any, int], tuple[JSON, Any]] = {}
+        self.notes: Notes = {}
 
     def check(self, schema: JSON, where: str) -> Check:
         """The check of one schema; `where` is its place in the document, for error messages."""
@@ -747,7 +783,7 @@ class Compiler:
         if pointer not in self.checks:
             self.checks[pointer] = None
             self.checks[pointer] = self.check(self.resolve(pointer, where), pointer)
-        return self.noted(self.checks, pointer)
+        return noted(self.notes, self.checks, pointer)
 
     def fix(self, schema: JSON) -> Fix | None:
         """A function that turns 1.0 into 1 where `schema` declares an integer; None if it never does."""
@@ -761,34 +797,7 @@ class Compiler:
         if pointer not in self.fixes:
             self.fixes[pointer] = None
             self.fixes[pointer] = self.fix(self.resolve(pointer, pointer)) or unchanged
-        return None if self.fixes[pointer] is unchanged else self.noted(self.fixes, pointer)
-
-    def noted(self, table: Mapping[str, Callable[[JSON], Any] | None], pointer: str) -> Callable[[JSON], Any]:
-        """What `table` will hold under `pointer`, called once for each value however often it is asked."""
-        notes = self.notes
-
-        def judge_once(value: JSON) -> Any:
-            judge = typing.cast(Callable[[JSON], Any], table[pointer])
-            key = (judge, id(value))
-            note = notes.get(key)
-            if note is None:
-                note = notes[key] = (value, judge(value))  # a value that is kept keeps its id
-            return note[1]
-
-        return judge_once
-
-    def afresh(self, judge: Callable[[JSON], Any]) -> Callable[[JSON], Any]:
-        """The function for a whole value, which forgets the notes afterwards: values can change."""
-        if not self.checks:
-            return judge
-
-        def judge_and_forget(value: JSON) -> Any:
-            try:
-                return judge(value)
-            finally:
-                self.notes.clear()
-
-        return judge_and_forget
+        return None if self.fixes[pointer] is unchanged else noted(self.notes, self.fixes, pointer)
 
 
 def step_into(target: JSON, step: str) -> JSON:
@@ -1252,7 +1261,8 @@ def compile_schema(document: JSON) -> Schema:
         check = compiler.check(document, "#")
         refuse_endless(document, compiler)
         fix = compiler.fix(document)
-        return Schema(document, compiler.afresh(check), compiler.afresh(fix) if fix else None)
+        notes = compiler.notes if compiler.checks else None
+        return Schema(document, afresh(notes, check), afresh(notes, fix) if fix else None)
     except RecursionError:
         raise SchemaError("the schema is nested too deeply") from None
 

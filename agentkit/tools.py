@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/02-tools.md. Edit the chapter, not this file.
-# bookkit: cells 6f224436f74e, body c50cc64d9775
+# bookkit: cells fbeb777ac35a, body c50cc64d9775
 """Tools."""
 
 from __future__ import annotations
