@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/05-gate.md. Edit the chapter, not this file.
-# bookkit: cells 645883396ff4, body a0edfe6ce2d2
+# bookkit: cells 0764c493d319, body a6ac323bb029
 """The gate."""
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ def pending_calls(state: RunState) -> list[ToolCall]:
 
     The first is the one that was asked about. The others stand behind it and have not been judged yet.
     """
-    for answers, message in enumerate(reversed(state.messages)):
+    answers = 0
+    for message in reversed(state.messages):
+        answers += message["role"] == "tool"
         if message["role"] == "assistant":
             outcomes = state.observations[len(state.observations) - answers :]
             calls = parse_tool_calls(message)

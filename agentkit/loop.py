@@ -1,20 +1,32 @@
 # Built by bookkit from chapters/04-loop.md. Edit the chapter, not this file.
-# bookkit: cells 0fecb1a2392a, body 35b3944ccb0d
+# bookkit: cells ee288c21c422, body 4f5045bb71b9
 """The loop."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
-from agentkit.tools import ToolCall, ToolSpec, check_call
-from agentkit.wire import Message, Reply, Usage, encode, normalise_reply, parse_tool_calls, tool_message
+from agentkit.tools import Registry, ToolCall, ToolSpec, check_call
+from agentkit.wire import (
+    Message,
+    Reply,
+    Usage,
+    content_text,
+    encode,
+    entries,
+    normalise_reply,
+    parse_tool_calls,
+    read_calls,
+    tool_message,
+    unique_members,
+)
 
 __all__ = [
-    "EMPTY",
     "EXPECTED_ERRORS",
     "FINAL",
     "SYSTEM_PROMPT",
@@ -193,7 +205,8 @@ def decide(gate: Gate, call: ToolCall) -> Decision:
 
 def _read_verdict(answer: Any) -> Decision:
     if isinstance(answer, Decision) and answer.verdict in ("allow", "deny", "ask"):
-        return answer
+        is_text = isinstance(answer.reason, str)
+        return answer if is_text else replace(answer, reason=str(answer.reason))
     is_pair = isinstance(answer, tuple) and len(answer) == 2
     verdict, reason = answer if is_pair else (answer, "")
     if verdict is True:
@@ -261,18 +274,21 @@ def execute_call(call: ToolCall, tools: Mapping[str, ToolSpec], gate: Gate) -> O
 def _sentence(error: Exception) -> str:
     """The error's own words. `str` of a KeyError would put them in quotes."""
     words = error.args[0] if isinstance(error, KeyError) and error.args else error
-    return str(words) or type(error).__name__
+    with suppress(Exception):  # an error that cannot even say what it is
+        return str(words) or type(error).__name__
+    return type(error).__name__
 
 
-_decode = json.JSONDecoder().raw_decode
+# {1: ..., "1": ...} would be written as two members of one name.
+_decode = json.JSONDecoder(object_pairs_hook=unique_members).raw_decode
 
 
 def _snapshot(call_id: str, result: Any) -> Observation:
     """A result as JSON and as of now, whatever the handler's objects become later."""
     try:
         content, _ = _decode(encode(result))
-    except (TypeError, ValueError, RecursionError) as error:
-        why = f"the tool ran, but its result is not JSON: {error}"
+    except Exception as error:  # a result's own methods may raise anything
+        why = f"the tool ran, but its result is not JSON: {_sentence(error)}"
         return Observation(call_id, False, "error", why)
     return Observation(call_id, True, "result", content)
 
@@ -317,7 +333,7 @@ class RunState:
             data["usage_log"] = [item and Usage(**item) for item in data["usage_log"]]
             data["messages"] = [{"role": m["role"], **m} for m in data["messages"]]
             return cls(**data)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
             wanted = "pass the text that RunState.to_json wrote"
             raise ValueError(f"not a saved run ({error}): {wanted}") from error
 
@@ -361,21 +377,16 @@ class Model(Protocol):
         ...
 
 
-# Allowed at the end of a transcript, refused in the middle.
-EMPTY = {"role": "assistant", "content": ""}
-
-
 def query(state: RunState, model: Model) -> tuple[str | None, list[ToolCall]]:
     """Send the transcript, append the reply; its stop reason and its calls."""
-    prompt_tokens = state.prompt_chars // 4
+    sent, prompt_tokens = len(state.usage_log), state.prompt_chars // 4
     reply, calls = normalise_reply(model.chat(state.messages))
-    state.prompt_token_log.append(prompt_tokens)
-    state.usage_log.append(reply.usage)
     paused = reply.stop_reason == "pause_turn" and not calls
     state.pauses += paused
     state.turns += not paused
-    if not paused or reply.message != EMPTY:
-        state.messages.append(reply.message)
+    log, bills = state.prompt_token_log, state.usage_log
+    log[sent:], bills[sent:] = [prompt_tokens], [reply.usage]
+    state.messages.append(reply.message)
     return reply.stop_reason, calls
 
 
@@ -393,13 +404,21 @@ def reply_ends(stop_reason: str | None, has_calls: bool) -> Stop | None:
 
 
 def _record(state: RunState, observation: Observation, max_chars: int = Limits.max_result_chars) -> None:
-    """Append an observation and its tool message, its content cut to `max_chars`."""
+    """Add an observation and its tool message, the content cut to `max_chars`."""
     message = _told(observation)
     if len(message["content"]) > max_chars:
         observation = replace(observation, content=_cut(observation.content, max_chars))
         message = _told(observation)
-    state.observations.append(observation)
-    state.messages.append(message)
+    known, end = len(state.observations), _batch_end(state.messages)
+    state.observations[known:], state.messages[end:end] = [observation], [message]
+
+
+def _batch_end(messages: list[Message]) -> int:
+    """Where the next result belongs: before what a caller has added since."""
+    end = len(messages)
+    while end and messages[end - 1].get("role") not in ("assistant", "tool"):
+        end -= 1
+    return end
 
 
 def _told(observation: Observation) -> Message:
@@ -421,6 +440,9 @@ def _skip(state: RunState, calls: Iterable[ToolCall], why: str, kind: Kind = "sk
         _record(state, Observation(call.call_id, False, kind, why))
 
 
+_BEHIND = "waits for the decision on an earlier call"
+
+
 def act(
     state: RunState,
     calls: Sequence[ToolCall],
@@ -433,8 +455,7 @@ def act(
         observation = execute_call(call, tools, gate)
         _record(state, observation, limits.max_result_chars)
         if observation.kind == "pending":
-            why = "waits for the decision on an earlier call"
-            _skip(state, calls[position:], why, "pending")
+            _skip(state, calls[position:], _BEHIND, "pending")
             return Stop.NEEDS_APPROVAL
         if observation.kind == "denied":
             denials = _count_denial(state, call, tools)
@@ -478,24 +499,31 @@ def step(
 
 def _settle(state: RunState, why: str) -> None:
     """Answer what a run that was cut off left open, so that it can be sent again."""
-    told = sum(message["role"] == "tool" for message in state.messages)
-    state.messages += [_told(observation) for observation in state.observations[told:]]
     unanswered = _open_calls(state)
-    doubt = f"{why}: the effect may or may not have happened"
-    _skip(state, unanswered[:1], doubt, "unknown")
-    _skip(state, unanswered[1:], f"not run: an earlier call was cut off ({why})")
+    if _waits(state):
+        _skip(state, unanswered, _BEHIND, "pending")
+    else:
+        doubt = f"{why}: the effect may or may not have happened"
+        _skip(state, unanswered[:1], doubt, "unknown")
+        _skip(state, unanswered[1:], f"not run: an earlier call was cut off ({why})")
     state.prompt_chars = count_chars(state.messages)
 
 
 def _open_calls(state: RunState) -> list[ToolCall]:
-    """The calls at the end of the transcript that no tool message answers yet."""
-    said = len(state.messages) - 1
-    while said >= 0 and state.messages[said]["role"] == "tool":
+    """The calls of the last batch that no tool message answers yet."""
+    end = said = _batch_end(state.messages)
+    while said and state.messages[said - 1].get("role") == "tool":
         said -= 1
-    if said < 0 or state.messages[said]["role"] != "assistant":
-        return []
-    results = len(state.messages) - 1 - said
-    return parse_tool_calls(state.messages[said])[results:]
+    return parse_tool_calls(state.messages[said - 1])[end - said :] if said else []
+
+
+def _waits(state: RunState) -> bool:
+    """Whether the last result in the transcript is that of a call that waits."""
+    end = _batch_end(state.messages)
+    last = state.observations[-1] if state.observations else None
+    if last is None or last.kind != "pending":
+        return False
+    return _told(last) in state.messages[max(end - 1, 0) : end]
 
 
 FINAL = (Stop.ANSWERED, Stop.TRUNCATED, Stop.REFUSED, Stop.MALFORMED)
@@ -504,16 +532,16 @@ FINAL = (Stop.ANSWERED, Stop.TRUNCATED, Stop.REFUSED, Stop.MALFORMED)
 def _reopen(state: RunState, tools: Mapping[str, ToolSpec], gate: Gate, limits: Limits) -> Stop | None:
     """Make a state ready to go on; judge pending calls again. A Stop: stay ended."""
     ended = Stop(state.ending) if state.ending else None
-    if ended in FINAL:
-        return ended
     most_denials = max(state.denials.values(), default=0)
-    if ended is Stop.NO_PROGRESS and most_denials >= limits.repeated_denials:
+    stuck = ended is Stop.NO_PROGRESS and most_denials >= limits.repeated_denials
+    nothing_new = _batch_end(state.messages) == len(state.messages)
+    if nothing_new and (ended in FINAL or stuck):
         return ended
     state.ending = None
     _settle(state, "no result was recorded")
-    while state.observations and state.observations[-1].kind == "pending":
-        state.observations.pop()
-        state.messages.pop()
+    while _waits(state):
+        end = _batch_end(state.messages)
+        del state.observations[-1:], state.messages[end - 1 : end]
     stop = act(state, _open_calls(state), tools, gate, limits)
     state.prompt_chars = count_chars(state.messages)
     return stop
@@ -550,7 +578,8 @@ class RunInterrupted(_CutOff, KeyboardInterrupt):
 
 def _crash(state: RunState, error: BaseException) -> _CutOff:
     cause = type(error).__name__
-    _settle(state, f"stopped by {cause}")
+    with suppress(BaseException):  # damaged messages are handed over as they are
+        _settle(state, f"stopped by {cause}")
     message = f"{cause} in turn {state.turns}: go on from .state with resume_agent"
     if isinstance(error, KeyboardInterrupt):
         return RunInterrupted(message, state)
@@ -563,23 +592,32 @@ def resume_agent(
     tools: Mapping[str, ToolSpec],
     gate: Gate,
     limits: Limits = Limits(),
-    guards: Sequence[Guard] = (),
+    guards: Iterable[Guard] = (),
 ) -> RunResult:
     """Go on with a run from its state, which is changed in place, to a typed end.
 
-    A run that the model's own reply ended stays ended. Any other is judged anew by
-    these limits and guards, once the calls that waited have been judged again.
+    A run that the model's own reply ended stays ended, unless somebody has spoken
+    since. Any other is judged anew by these limits and guards, once the calls that
+    waited have been judged again.
     """
     try:
+        Registry(tools)  # refuses names that are one name on the wire
+        guards = tuple(guards)
         stop = _reopen(state, tools, gate, limits)
         while stop is None:
             stop = must_stop(state, limits, guards)
             stop = stop or step(state, model, tools, gate, limits)
+        return _end(state, stop)
     except BaseException as error:
         raise _crash(state, error) from error
+
+
+def _end(state: RunState, stop: Stop) -> RunResult:
+    """The result of a run. Only the model's own last word is an answer."""
     state.ending = stop.value
-    answer = state.messages[-1]["content"] if stop is Stop.ANSWERED else None
-    return RunResult(stop, answer, state)
+    last = state.messages[-1] if state.messages else {}
+    answered = stop is Stop.ANSWERED and last.get("role") == "assistant"
+    return RunResult(stop, last.get("content") if answered else None, state)
 
 
 SYSTEM_PROMPT = (
@@ -594,11 +632,12 @@ def run_agent(
     tools: Mapping[str, ToolSpec],
     gate: Gate,
     limits: Limits = Limits(),
-    guards: Sequence[Guard] = (),
+    guards: Iterable[Guard] = (),
 ) -> RunResult:
     """Run a task to a typed end. `task` is text and grants no authority.
 
-    Raises RunCrash or RunInterrupted, each with the state, and nothing else.
+    Raises RunCrash or RunInterrupted, each with the state, and nothing else. (A Ctrl-C
+    that comes before anything has happened is a plain KeyboardInterrupt.)
     """
     opening = [
         {"role": "system", "content": SYSTEM_PROMPT},
@@ -610,18 +649,22 @@ def run_agent(
 # %% chapters/04-loop.md § A run, watched
 
 
-def _lines(state: RunState) -> list[tuple[str, str]]:
+def _lines(messages: list[Message]) -> list[tuple[str, str]]:
     """Who speaks and what they say: a pair for each text and each proposed call."""
     lines = []
-    for message in state.messages:
-        speaker = "model" if message["role"] == "assistant" else message["role"]
-        calls = message.get("tool_calls") or []
-        if message["content"] or not calls:
-            lines.append((speaker, message["content"] or ""))
-        lines += [
-            (speaker, f"-> {call['function']['name']} {call['function']['arguments']}") for call in calls
-        ]
-    return [(speaker, _printable(text)) for speaker, text in lines]
+    for message in messages:
+        role, text = message.get("role"), _text(message.get("content"))
+        speaker = "model" if role == "assistant" else str(role)
+        calls = [entry["function"] for entry in read_calls(entries(message))[1]]
+        if text or not calls:
+            lines.append((speaker, text))
+        lines += [(speaker, f"-> {call['name']} {call['arguments']}") for call in calls]
+    return [(_printable(speaker), _printable(text)) for speaker, text in lines]
+
+
+def _text(content: Any) -> str:
+    """Content as one text; what is neither text nor parts of text is spelled out."""
+    return content_text(content) or (str(content) if content else "")
 
 
 def _printable(text: str) -> str:
@@ -644,47 +687,59 @@ class Transcript:
         self.state = state
 
     def __repr__(self) -> str:
-        return "\n".join(f"{speaker:<6} | {text}" for speaker, text in _lines(self.state))
+        lines = _lines(self.state.messages)
+        return "\n".join(f"{speaker:<6} | {text}" for speaker, text in lines)
 
     def _repr_html_(self) -> str:
-        return "\n".join(_row(speaker, text) for speaker, text in _lines(self.state))
+        lines = _lines(self.state.messages)
+        return "\n".join(_row(speaker, text) for speaker, text in lines)
 
 
 def _row(speaker: str, text: str) -> str:
-    tint = TINTS[speaker]
+    tint = TINTS.get(speaker, TINTS["system"])
     style = f"border-left: 4px solid {tint}; background: {tint}1a; padding: 2px 8px;"
     style += " margin: 2px 0; font-family: monospace;"
     style += " white-space: pre-wrap; overflow-wrap: anywhere"
+    return f'<div style="{style}"><b>{_escaped(speaker)}</b> {_escaped(text)}</div>'
+
+
+def _escaped(text: str) -> str:
     for sign, entity in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         text = text.replace(sign, entity)
-    return f'<div style="{style}"><b>{speaker}</b> {text}</div>'
+    return text
 
 
 def sequence_diagram(state: RunState) -> str:
     """Mermaid source of a sequence diagram of what happened in this run."""
     lines = ["sequenceDiagram", "participant M as Model", "participant L as Loop"]
     lines += ["participant G as Checks", "participant T as Tool"]
-    observations, proposed, waits = iter(state.observations), iter(()), False
+    proposed, waits = iter([""]), False
     for message in state.messages:
-        if message["role"] == "assistant":
-            calls = message.get("tool_calls") or []
-            proposed = iter([call["function"]["name"] for call in calls])
-            for _, text in _lines(RunState([message])):
-                lines.append(f"M->>L: {_label(text.removeprefix('-> '))}")
-        elif message["role"] == "tool":
-            observation = next(observations)
-            lines += _crossing(_label(next(proposed)), observation, waits)
-            waits = observation.kind == "pending"  # those behind it were not judged
+        said = _lines([message])
+        if message.get("role") == "assistant":
+            proposed, waits = iter([c.name for c in parse_tool_calls(message)]), False
+            lines += [f"M->>L: {_label(text.removeprefix('-> '))}" for _, text in said]
+        elif message.get("role") == "tool":
+            kind, content = _outcome(message)
+            lines += _crossing(_label(next(proposed, "")), kind, content, waits)
+            waits = kind == "pending"  # those behind it were not judged
         else:
-            said = f"{message['role']}: {message['content']}"
-            lines.append(f"L->>M: {_label(said)}")
+            lines += [f"L->>M: {_label(f'{who}: {text}')}" for who, text in said]
     return "\n  ".join(lines)
 
 
-def _crossing(name: str, observation: Observation, waits: bool) -> list[str]:
+def _outcome(message: Message) -> tuple[str, str]:
+    """The kind and content that a tool message tells; text of others is a result."""
+    try:
+        body = json.loads(message["content"])
+        return str(body["kind"]), json.dumps(body["content"])
+    except (KeyError, TypeError, ValueError, RecursionError):
+        return "result", _text(message.get("content"))
+
+
+def _crossing(name: str, kind: str, content: str, waits: bool) -> list[str]:
     """The arrows of one call: how far it came, and what went back to the model."""
-    kind = observation.kind
-    told = f"L->>M: {_label(kind + ': ' + json.dumps(observation.content))}"
+    told = f"L->>M: {_label(kind + ': ' + content)}"
     if waits or kind == "skipped":
         return [f"Note over L: {name} not run", told]
     if kind == "unknown":
@@ -692,7 +747,7 @@ def _crossing(name: str, observation: Observation, waits: bool) -> list[str]:
     if kind in ("invalid", "denied", "pending"):
         return [f"L->>G: {name}", f"G-->>L: {kind}", told]
     allowed = [f"L->>G: {name}", "G-->>L: allow"]
-    return [*allowed, f"L->>T: {name}", f"T-->>L: {kind}", told]
+    return [*allowed, f"L->>T: {name}", f"T-->>L: {_label(kind)}", told]
 
 
 def _label(text: str) -> str:

@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/03-wire.md. Edit the chapter, not this file.
-# bookkit: cells 0ffed01c4e84, body 975a45a78bab
+# bookkit: cells e03c326f7479, body 794b589e2599
 """The wire."""
 
 from __future__ import annotations
@@ -76,6 +76,7 @@ __all__ = [
     "holds_results",
     "is_block",
     "is_message",
+    "is_openai",
     "is_plain",
     "is_well_formed",
     "legacy_call",
@@ -771,8 +772,9 @@ def replayed(message: Message) -> list[Message]:
 def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
     """A transcript as `system` and `messages` of Anthropic's API, without loss.
 
-    The results of one turn go into one user message. Raises `ValueError` for a role that
-    the API lacks and for a system message that is not the first.
+    The results of one turn go into one user message; a turn of the assistant that says
+    nothing is left out. Raises `ValueError` for a role that the API lacks and for a system
+    message that is not the first.
     """
     head = list(messages[:1]) if messages and messages[0].get("role") == "system" else []
     body: list[Message] = []
@@ -784,7 +786,8 @@ def to_anthropic(messages: Sequence[Message]) -> dict[str, Any]:
         if role == "tool":
             body.append({"role": "user", "content": [result_block(message) for message in group]})
         else:
-            body += [turn_to_anthropic(message) for message in group]
+            turns = [turn_to_anthropic(message) for message in group]
+            body += [turn for turn in turns if turn["content"] or role == "user"]
     return {"system": head[0]["content"] if head else None, "messages": merge_parts(body)}
 
 
@@ -986,11 +989,16 @@ def check_messages(messages: Sequence[Message]) -> list[str]:
     """
     if problems := check_roles(messages):
         return problems
-    if any(message["role"] == "tool" or "tool_calls" in message for message in messages):
+    if any(is_openai(message) for message in messages):
         return [line for each in exchanges(messages, proposed, responses) for line in openai_problems(each)]
     read = exchanges(messages, uses, tool_results)
     last = len(messages) - 1
     return [line for each in read for line in anthropic_problems(each, each.at == last)]
+
+
+def is_openai(message: Message) -> bool:
+    """Whether only OpenAI's form has such a message; Anthropic's holds the system apart."""
+    return message["role"] not in ("user", "assistant") or "tool_calls" in message
 
 
 def check_roles(messages: Sequence[Any]) -> list[str]:

@@ -154,6 +154,35 @@ def test_a_result_that_is_no_json_is_an_error_that_says_the_tool_ran(result):
     assert observation.content.startswith("the tool ran, but its result is not JSON")
 
 
+class Locked(dict):
+    def items(self) -> Any:
+        raise KeyError("locked")
+
+
+class Speechless(ValueError):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("result", [{1: 2, "1": 3}, [{"a": {True: 1, "true": 2}}], {None: 1, "null": 1}])
+def test_a_result_with_two_members_of_one_name_is_an_error_and_loses_neither_silently(result):
+    observation = observe(lambda: result)
+    assert observation.kind == "error"
+    assert "occurs twice in one object" in observation.content
+
+
+def test_a_result_that_cannot_be_read_is_an_error():
+    assert observe(lambda: Locked(a=1)).content == "the tool ran, but its result is not JSON: locked"
+
+
+@pytest.mark.parametrize("error", [Speechless("x"), KeyError(Speechless("x"))])
+def test_an_error_that_cannot_say_what_it_is_is_named(error):
+    def handler() -> None:
+        raise error
+
+    assert observe(handler) == Observation("c", False, "error", type(error).__name__)
+
+
 @pytest.mark.parametrize("result", [None, True, 0, 1.5, "", "text", [], {}, {"a": [1, {"b": None}]}])
 def test_json_results_come_back_as_they_are(result):
     assert observe(lambda: result) == Observation("c", True, "result", result)
@@ -351,6 +380,7 @@ def test_a_run_saved_after_its_first_turn_ends_alike_on_another_machine(desk):
         '{"messages": []}',
         '{"observations": [], "usage_log": [1]}',
         "\x00",
+        "[" * 100_000,
     ],
 )
 def test_what_is_no_saved_run_is_refused_with_the_way_out(text):
@@ -420,6 +450,49 @@ def test_the_html_view_escapes_what_models_and_tools_write():
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
     assert "a &amp; b" in page
+
+
+WHOLE = [
+    {"role": "user", "content": "Go."},
+    tool_call_message("a", "t", {}, "I look."),
+    {"role": "tool", "tool_call_id": "a", "content": '{"ok": true, "kind": "result", "content": 1}'},
+]
+
+
+@pytest.mark.parametrize(
+    ("messages", "line"),
+    [
+        ([], ""),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}],
+            "user   | ab",
+        ),
+        ([{"role": "user", "content": [{"type": "image"}]}], "user   | [{'type': 'image'}]"),
+        ([{"role": "user", "content": None}], "user   | "),
+        ([{"role": "user"}], "user   | "),
+        ([{"role": "developer", "content": "x"}], "developer | x"),
+        ([{"role": "<b>", "content": "x"}], "<b>    | x"),
+        (
+            [{"role": "assistant", "content": "x", "tool_calls": [5]}],
+            "model  | -> unnamed <a tool call must hold a function, got null>",
+        ),
+        ([{"content": "x"}], "None   | x"),
+        (WHOLE[2:], 'tool   | {"ok": true, "kind": "result", "content": 1}'),
+        ([{"role": "tool", "content": [{"type": "text", "text": "x"}]}], "tool   | x"),
+        ([{"role": "tool", "content": "[" * 100_000}], "tool   | " + "[" * 100_000),
+    ],
+)
+def test_the_views_show_any_transcript(messages, line):
+    state = RunState(messages)
+    assert str(Transcript(state)).splitlines()[-1:] == [line][: len(messages)]
+    assert "<b><b>" not in Transcript(state)._repr_html_()
+    assert sequence_diagram(state).startswith("sequenceDiagram\n")
+
+
+def test_the_diagram_is_drawn_from_the_transcript_also_when_it_was_cut():
+    state = RunState(WHOLE, [Observation("old", False, "denied", "no"), Observation("a", True, "result", 1)])
+    assert "T-->>L: result" in sequence_diagram(state)
+    assert "denied" not in sequence_diagram(state)
 
 
 def test_the_diagram_shows_how_far_each_call_came(desk):

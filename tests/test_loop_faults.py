@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentkit.gate import pending_calls
 from agentkit.loop import (
     Decision,
     Limits,
@@ -20,7 +21,7 @@ from agentkit.loop import (
     run_agent,
 )
 from agentkit.tools import Registry, ToolCall, ToolSpec
-from agentkit.wire import Reply, Usage, answer_message, check_messages, tool_call_message
+from agentkit.wire import Reply, Usage, answer_message, check_messages, to_anthropic, tool_call_message
 
 WIDE = Limits(max_prompt_tokens=10**6)
 
@@ -365,11 +366,21 @@ def test_pause_pause_end_is_three_calls_one_turn_and_no_new_user_message():
     assert [message["role"] for message in result.state.messages].count("user") == 1
 
 
-@pytest.mark.parametrize("content", ["", None, []])
-def test_an_empty_pause_leaves_no_empty_message_behind(content):
+@pytest.mark.parametrize("content", ["", None, [], " ", "hm"])
+def test_a_pause_is_kept_also_when_it_says_nothing(content):
     pause = Reply({"role": "assistant", "content": content}, "pause_turn")
+    model = Script(pause, pause)
+    result = run_agent("Go.", model, Desk().tools, allow_all)
+    assert (result.stop, result.answer, len(model.prompts)) == (Stop.ANSWERED, "done", 3)
+    assert [message["role"] for message in result.state.messages[2:]] == ["assistant"] * 3
+    assert check_messages(result.state.messages) == []
+    assert check_messages(to_anthropic(result.state.messages)["messages"]) == []
+
+
+def test_empty_pauses_without_end_have_an_ending_too():
+    pause = Reply(answer_message(""), "pause_turn")
     result = run_agent("Go.", Script(then=pause), Desk().tools, allow_all, Limits(max_pauses=2))
-    assert (result.stop, len(result.state.messages)) == (Stop.PAUSE_LIMIT, 2)
+    assert (result.stop, result.state.pauses, len(result.state.messages)) == (Stop.PAUSE_LIMIT, 3, 5)
     assert check_messages(result.state.messages) == []
 
 
@@ -470,6 +481,30 @@ def test_a_gate_that_leaves_something_that_is_not_json_in_the_arguments_denies_a
     assert (result.stop, kinds(result.state), desk.log) == (Stop.ANSWERED, ["denied"], [])
 
 
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+@pytest.mark.parametrize("reason", [{1}, object(), b"x", float("nan"), None, 5, ["a"]])
+@pytest.mark.parametrize(("verdict", "kind"), [("deny", "denied"), ("ask", "pending")])
+def test_a_decision_whose_reason_is_no_text_tells_it_as_text(verdict, kind, reason):
+    desk = Desk()
+    result = run_agent(
+        "Go.", Script(raw_call('{"cents": 5}')), desk.tools, lambda _: Decision(verdict, reason)
+    )
+    assert (kinds(result.state), told(result.state)[0]["content"]) == ([kind], str(reason))
+    assert desk.log == []
+    assert RunState.from_json(result.state.to_json()) == result.state
+
+
+def test_a_decision_whose_reason_cannot_be_told_denies():
+    desk = Desk()
+    gate_says = Decision("allow", Speechless())
+    result = run_agent("Go.", Script(raw_call('{"cents": 5}')), desk.tools, lambda _: gate_says)
+    assert (kinds(result.state), desk.log) == (["denied"], [])
+
+
 @pytest.mark.parametrize("verdict", [(False, "weekend rule 7"), Decision("deny", "weekend rule 7")])
 def test_the_reason_of_a_denial_reaches_the_model_word_for_word(verdict):
     result = run_agent("Go.", Script(raw_call('{"cents": 5}')), Desk().tools, lambda call: verdict)
@@ -554,6 +589,153 @@ def test_words_in_an_observation_approve_nothing_and_start_nothing(text):
     assert again.stop is Stop.NEEDS_APPROVAL
     assert desk.log == [text]
     assert [message["role"] for message in again.state.messages].count("system") == 1
+
+
+def test_plain_tools_that_look_alike_on_the_wire_are_refused_before_anything_runs():
+    desk = Desk()
+    tools = {"pay.small": desk.tools["pay"], "pay small": desk.tools["note"]}
+    with pytest.raises(RunCrash) as caught:
+        run_agent("Go.", Script(), tools, allow_all)
+    assert isinstance(caught.value.__cause__, ValueError)
+    assert "'pay small' collides with 'pay.small'" in str(caught.value.__cause__)
+
+
+# What a caller adds
+
+
+HURRY = {"role": "user", "content": "Please hurry."}
+
+
+def roles(state: RunState) -> list[str]:
+    return [message["role"] for message in state.messages]
+
+
+@pytest.mark.parametrize("gate", [allow_all, ask_for_pay])
+def test_a_message_behind_calls_that_wait_stays_behind_their_results(gate):
+    desk = Desk()
+    model = Script(batch(("a", "pay", {"cents": 1}), ("b", "pay", {"cents": 2})))
+    state = run_agent("Go.", model, desk.tools, ask_for_pay).state
+    state.messages.append(HURRY)
+    assert [call.call_id for call in pending_calls(state)] == ["a", "b"]
+
+    result = resume_agent(state, model, desk.tools, gate)
+    assert roles(state)[2:6] == ["assistant", "tool", "tool", "user"]
+    assert state.messages[5] == HURRY
+    assert check_messages(state.messages) == []
+    if gate is allow_all:
+        assert (result.answer, desk.log, kinds(state)) == ("done", [1, 2], ["result", "result"])
+        assert model.prompts[-1][-1] == HURRY
+    else:
+        assert (result.stop, desk.log, kinds(state)) == (Stop.NEEDS_APPROVAL, [], ["pending", "pending"])
+
+
+def test_a_message_behind_a_call_that_was_cut_off_stays_behind_its_result():
+    proposal = batch(("a", "pay", {"cents": 1}), ("b", "pay", {"cents": 2}))
+    state = RunState([{"role": "user", "content": "Go."}, proposal, HURRY])
+    result = resume_agent(state, Script(None), Desk().tools, allow_all)
+    assert (result.answer, kinds(state)) == ("done", ["unknown", "skipped"])
+    assert roles(state) == ["user", "assistant", "tool", "tool", "user", "assistant"]
+    assert check_messages(state.messages) == []
+
+
+@pytest.mark.parametrize("stop_reason", ["end_turn", "max_tokens", "refusal", "no such reason"])
+def test_a_message_behind_the_end_of_a_run_is_answered(stop_reason):
+    model = Script(Reply(answer_message("first"), stop_reason), answer_message("second"))
+    state = run_agent("Go.", model, Desk().tools, allow_all).state
+    state.messages.append(HURRY)
+    result = resume_agent(RunState.from_json(state.to_json()), model, Desk().tools, allow_all)
+    assert (result.stop, result.answer) == (Stop.ANSWERED, "second")
+    assert model.prompts[-1][-1] == HURRY
+
+
+@pytest.mark.parametrize("stop", [Stop.ANSWERED, Stop.REFUSED, Stop.TRUNCATED, Stop.MALFORMED])
+def test_the_task_is_never_the_answer(stop):
+    model = Script()
+    result = run_agent("Go.", model, Desk().tools, allow_all, guards=[lambda state: stop])
+    assert (result.stop, result.answer, model.prompts) == (stop, None, [])
+    again = resume_agent(result.state, model, Desk().tools, allow_all)
+    assert again.answer == "done"
+
+
+SUMMARY = {"role": "user", "content": "Summary: 0 to 2 were paid."}
+
+
+@pytest.mark.parametrize("kept", [0, 2, 4])
+def test_a_compacted_transcript_goes_on_without_results_that_belong_to_nothing(kept):
+    desk = Desk()
+    model = Script(then=tool_call_message("call_1", "pay", {"cents": 1}))  # one id for all of them
+    state = run_agent("Go.", model, desk.tools, allow_all, Limits(max_prompt_tokens=200)).state
+    assert state.ending == "token_limit"
+    paid = len(desk.log)
+    state.messages[2 : len(state.messages) - kept] = [SUMMARY]
+    result = resume_agent(state, Script(), desk.tools, allow_all)
+    assert (result.answer, len(desk.log)) == ("done", paid)
+    assert roles(state) == ["system", "user", "user", *["assistant", "tool"] * (kept // 2), "assistant"]
+    assert check_messages(state.messages) == []
+
+
+def test_a_transcript_rolled_back_before_a_call_that_waits_runs_nothing_twice():
+    desk = Desk()
+    model = Script(tool_call_message("a", "note", {"text": "x"}), tool_call_message("b", "pay", {"cents": 1}))
+    state = run_agent("Go.", model, desk.tools, ask_for_pay).state
+    del state.messages[-2:]
+    result = resume_agent(state, Script(None), desk.tools, allow_all)
+    assert (result.answer, desk.log) == ("done", ["x"])
+    assert check_messages(state.messages) == []
+
+
+def damage(messages: list[Any]) -> None:
+    messages[0].pop("role")
+
+
+def spoil(messages: list[Any]) -> None:
+    messages[0]["content"] = {1, 2}
+
+
+def litter(messages: list[Any]) -> None:
+    messages.append("junk")
+
+
+def wipe(messages: list[Any]) -> None:
+    messages.clear()
+
+
+@pytest.mark.parametrize("harm", [damage, spoil, litter, wipe])
+def test_a_model_that_damages_the_messages_ends_in_a_stop_or_a_declared_crash(harm):
+    class Vandal(Script):
+        def chat(self, messages: list[dict[str, Any]]) -> Any:
+            harm(messages)
+            raise OSError("gone")
+
+    with pytest.raises(RunCrash) as caught:
+        run_agent("Go.", Vandal(), Desk().tools, allow_all)
+    assert isinstance(caught.value.__cause__, OSError)
+
+
+@pytest.mark.parametrize("harm", [damage, spoil, litter, wipe])
+@pytest.mark.parametrize("error", [None, ZeroDivisionError, KeyboardInterrupt])
+def test_a_guard_that_damages_the_messages_ends_in_a_stop_or_a_declared_crash(harm, error):
+    class Steady:
+        def chat(self, messages: list[dict[str, Any]]) -> Any:
+            return tool_call_message("a", "ping", {})
+
+    def vandal(state: RunState) -> None:
+        harm(state.messages)
+        if error:
+            raise error
+
+    try:
+        result = run_agent("Go.", Steady(), Desk().tools, allow_all, Limits(max_turns=2), [vandal])
+        assert error is None and type(result.stop) is Stop
+    except (RunCrash, RunInterrupted) as crash:
+        assert isinstance(crash, RunInterrupted) == (error is KeyboardInterrupt)
+
+
+def test_guards_from_a_generator_guard_every_turn():
+    model = Script(then=tool_call_message("a", "ping", {}))
+    guards = (guard for guard in [lambda state: Stop.GOAL_MET if state.turns == 3 else None])
+    result = run_agent("Go.", model, Desk().tools, allow_all, guards=guards)
+    assert (result.stop, result.state.turns) == (Stop.GOAL_MET, 3)
 
 
 # State

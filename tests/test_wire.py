@@ -694,7 +694,7 @@ def test_a_transcript_survives_the_way_to_anthropic_and_back(transcript: list[di
     converted = to_anthropic(transcript)
     for message in converted["messages"]:
         ANTHROPIC_MESSAGE.validate_python(message)
-    assert from_anthropic(**converted) == transcript
+    assert from_anthropic(**converted) == [message for message in transcript if message != answer_message("")]
     assert to_anthropic(from_anthropic(**converted)) == converted
 
 
@@ -956,3 +956,28 @@ def test_the_place_of_a_streamed_call_is_not_sent_back() -> None:
     message = tool_call_message("a", "lookup_order", {"order_id": "A-17"})
     streamed = {**message, "tool_calls": [{"index": 0, **message["tool_calls"][0]}]}
     assert to_openai([streamed]) == [message]
+
+
+def test_a_turn_that_says_nothing_stays_in_the_transcript_and_is_not_sent_to_anthropic() -> None:
+    silent, call = answer_message(""), tool_call_message("c", "pay", {})
+    task, ending = {"role": "user", "content": "Go."}, answer_message("Done.")
+    transcript = [
+        {"role": "system", "content": "Be brief."},
+        *(task, silent, silent, call, tool_message("c", True, "result", 1), silent, ending),
+    ]
+    assert check_messages(transcript) == []
+    sent = to_anthropic(transcript)["messages"]
+    assert [message["role"] for message in sent] == ["user", "assistant", "user", "assistant"]
+    assert check_messages(sent) == []
+
+
+def test_an_array_with_a_system_message_is_read_in_the_form_that_has_one() -> None:
+    silent = [{"role": "user", "content": "Go."}, answer_message(""), answer_message("Done.")]
+    assert check_messages([{"role": "system", "content": "Be brief."}, *silent]) == []
+    assert check_messages(silent)[0].startswith("400 — messages.1: all messages must have non-empty content")
+
+
+def test_a_turn_that_holds_only_kept_blocks_is_sent() -> None:
+    thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    silent = {"role": "assistant", "content": "", "blocks": [thinking]}
+    assert to_anthropic([silent])["messages"] == [{"role": "assistant", "content": [thinking]}]
