@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -218,9 +219,11 @@ def known_seconds(book: Book) -> dict[str, float]:
         value = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return {str(key): float(seconds) for key, seconds in value.items()} if isinstance(value, dict) else {}
+    known = value.items() if isinstance(value, dict) else ()
+    return {title: float(seconds) for title, seconds in known if isinstance(seconds, int | float)}
 
 
 def _remember_seconds(book: Book, seconds: Mapping[str, float]) -> None:
     known = known_seconds(book) | {title: round(value, 1) for title, value in seconds.items()}
-    files.write_text(book.root / SECONDS, json.dumps(known, indent=1, sort_keys=True) + "\n")
+    with suppress(BookError):  # a cache: what a cell failed with is told all the same
+        files.write_text(book.root / SECONDS, json.dumps(known, indent=1, sort_keys=True) + "\n")

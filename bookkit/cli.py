@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Callable, Iterable
@@ -293,6 +294,12 @@ def told() -> Iterator[None]:
             raise
         click.echo(f"Error: this needs the package {error.name}, which is not installed.", err=True)
         click.echo('Install what the book needs: python -m pip install -e ".[book]"', err=True)
+        sys.exit(1)
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        click.echo("Error: the output cannot be written: no space left on device", err=True)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is still to be flushed
         sys.exit(1)
 
 

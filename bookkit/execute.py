@@ -112,6 +112,8 @@ async def _run_one(standing: Standing, progress: Progress) -> Outcome:
         changed = notebook.write(standing, outputs, versions(standing.parts))
     except BookError as error:
         return Outcome(standing, False, error, time.perf_counter() - start)
+    except ModuleNotFoundError:
+        raise  # a package that the tool itself needs: no chapter can be executed
     except Exception as error:  # whatever it is, the other chapters go on
         wrapped = BookError(f"could not be executed: {error!r}", path=chapter.source)
         wrapped.__cause__ = error

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import builtins
 import keyword
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bookkit import book as books
@@ -14,7 +15,8 @@ from bookkit.book import CONFIG, Book, Chapter
 from bookkit.errors import BookError
 from bookkit.text import yaml_mapping
 
-NAME = re.compile(r"^[a-z][a-z0-9_]*$")
+NAME = re.compile(r"[a-z][a-z0-9_]*")
+LABEL = re.compile(r"#(sec-[\w-]+)")
 ENTRY = re.compile(r"^(?P<indent>\s*)-\s+(?P<quote>[\"']?)(?P<path>[^\"'\s#]+)(?P=quote)\s*(#.*)?$")
 
 CHAPTER = """\
@@ -93,16 +95,41 @@ def run(book: Book, name: str, *, title: str | None = None, part: str | None = N
     for path in list(written)[:2]:
         if (book.root / path).exists():
             raise BookError("exists already", path=path, hint="Choose another name, or move the file away.")
-    for path, content in written.items():
-        files.write_text(book.root / path, content)
+    _refuse_taken_labels(book, name, written[f"chapters/{stem}.md"])
+    _write_all(book.root, written)
     return list(written)
 
 
+def _write_all(root: Path, written: Mapping[str, str]) -> None:
+    """Write new files and, last, the plan that lists them; leave none of them when one cannot be written."""
+    done: list[Path] = []
+    try:
+        for path, content in written.items():
+            files.write_text(root / path, content)
+            done.append(root / path)
+    except BookError:
+        for made in done:
+            made.unlink()
+        raise
+
+
+def _refuse_taken_labels(book: Book, name: str, chapter: str) -> None:
+    labels = set(LABEL.findall(chapter))
+    for page in book.pages:
+        if taken := labels & set(LABEL.findall(files.read_text(page.path))):
+            raise BookError(
+                f"{name!r} is taken: {', '.join(sorted(taken))} is a label there",
+                path=page.source,
+                hint="Choose another name.",
+            )
+
+
 def _refuse_name(book: Book, name: str) -> None:
-    if not NAME.match(name) or keyword.iskeyword(name) or name in sys.stdlib_module_names:
+    reserved = keyword.iskeyword(name) or name in sys.stdlib_module_names or hasattr(builtins, name)
+    if reserved or not NAME.fullmatch(name):
         raise BookError(
             f"{name!r} cannot name a chapter",
-            hint="Use one word in lower case that is no keyword and no module of the standard library.",
+            hint="Use one word in lower case that Python and its standard library do not use.",
         )
     for chapter in book.chapters:
         if name in (chapter.name, chapter.module) and not chapter.is_solution:

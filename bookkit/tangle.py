@@ -187,6 +187,7 @@ def _faults(module: Module) -> list[BookError]:
         try:
             tree = _parse(saved)
             _refuse_star_and_shared_lines(saved, tree)
+            _refuse_own_all(saved, tree)
         except BookError as error:
             errors.append(error)
         else:
@@ -259,6 +260,16 @@ def _refuse_star_and_shared_lines(saved: Saved, tree: ast.Module) -> None:
                 "an import shares its line with other code", node.lineno, "Give it its own line."
             )
         ends[node.end_lineno or node.lineno] = node
+
+
+def _refuse_own_all(saved: Saved, tree: ast.Module) -> None:
+    for node in tree.body:
+        if "__all__" in dict(_changes(node)):
+            raise saved.error(
+                "sets `__all__`, which is made from the public names that the cells define",
+                node.lineno,
+                "Take it out; a name that begins with _ is not listed.",
+            )
 
 
 def _is_import(node: ast.stmt) -> bool:
@@ -335,23 +346,26 @@ def _assigned(node: ast.stmt) -> Iterator[str]:
                 yield part.id
 
 
-def _public_names(tree: ast.Module) -> list[str]:
-    """The names for `__all__`: defined at the top level, also below an `if` or `try` there, not imported."""
-    names = []
-    for node in _top_level(tree.body):
-        found = [node.name] if isinstance(node, Definition) else list(_assigned(node))
-        names += [name for name in found if not name.startswith("_")]
-    return sorted(set(names))
+def _public_names(trees: Sequence[ast.Module]) -> list[str]:
+    """The names for `__all__`: what the module's own code binds in the end, imports and `_names` aside."""
+    names: set[str] = set()
+    for tree in trees:
+        for name, is_bound in _changes(tree):
+            (names.add if is_bound else names.discard)(name)
+    return sorted(name for name in names if not name.startswith("_"))
 
 
-def _top_level(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    for node in body:
-        yield node
-        if isinstance(node, ast.If | ast.Try | ast.With):
-            for name in ("body", "orelse", "finalbody"):
-                yield from _top_level(getattr(node, name, []))
-            for handler in getattr(node, "handlers", []):
-                yield from _top_level(handler.body)
+def _changes(node: ast.AST) -> Iterator[tuple[str, bool]]:
+    """Every name that top-level code binds (True) or deletes (False), in order; inner scopes keep theirs."""
+    if isinstance(node, Definition):
+        yield node.name, True
+    elif isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
+        yield node.id, isinstance(node.ctx, ast.Store)
+    elif not isinstance(node, ast.Lambda):
+        inner = node.target if isinstance(node, ast.comprehension) else None
+        for child in ast.iter_child_nodes(node):
+            if child is not inner:
+                yield from _changes(child)
 
 
 # Imports between modules
@@ -542,7 +556,7 @@ def _draft(module: Module) -> _Draft:
     for saved, tree in parsed:
         for number, line in _import_lines(saved, tree):
             add(line, saved, number)
-    add(f"__all__ = {json.dumps(sorted({name for _, tree in parsed for name in _public_names(tree)}))}")
+    add(f"__all__ = {json.dumps(_public_names([tree for _, tree in parsed]))}")
     mark = ""
     for saved, tree in parsed:
         block = list(_code_lines(saved, tree))

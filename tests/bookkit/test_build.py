@@ -363,6 +363,28 @@ def test_status_of_a_fresh_toy_book_says_what_is_to_do(toy_book: Path) -> None:
     assert status.summary(rows) == "4 of 4 chapters are behind: run `bookkit build`."
 
 
+@pytest.mark.parametrize("damaged", ['{"01-numbers": null}', '{"01-numbers": "soon"}', "[1]", "{"])
+def test_a_damaged_record_of_seconds_is_none(built_book: Path, damaged: str) -> None:
+    (built_book / build.SECONDS).write_text(damaged, encoding="utf-8")
+    rows, _ = status.rows(book.load(built_book))
+    assert rows[0].seconds is None
+
+
+def test_a_record_of_seconds_that_cannot_be_written_hides_no_error(
+    built_book: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    replace(built_book / "chapters/02-words.md", "# any word will do", "# a word")
+    (built_book / build.SECONDS).unlink()
+    (built_book / build.SECONDS).mkdir()
+
+    def failing(standings: Sequence[Standing], *_: object, **__: object) -> list[execute.Outcome]:
+        return [execute.Outcome(each, False, BookError("NameError: shut"), 0.0) for each in standings]
+
+    monkeypatch.setattr(execute, "run", failing)
+    with pytest.raises(BookError, match="NameError: shut"):
+        run(built_book)
+
+
 def test_status_goes_on_past_a_chapter_that_cannot_be_read(built_book: Path) -> None:
     replace(built_book / "chapters/01-numbers.md", "return DOUBLE * number", "return DOUBLE *")
     edit_notebook(built_book / "chapters/02-words.ipynb", edit_code)

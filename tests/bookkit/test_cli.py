@@ -137,6 +137,16 @@ def test_new_says_what_it_wrote_and_what_is_next(toy_book: Path) -> None:
     assert "bookkit build squares" in done.stdout
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+@pytest.mark.parametrize("arguments", [["build"], ["status"], ["execute", "--force", "words"]])
+def test_an_output_that_is_full_is_one_sentence(built_book: Path, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "bookkit", *arguments]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=built_book, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "Error: the output cannot be written: no space left on device\n"
+
+
 def test_a_log_gets_plain_lines(built_book: Path) -> None:
     done = bookkit(built_book, "execute", "--force", "words")
     assert re.fullmatch(r"02-words: executed in \d+\.\d s \(asked for\)\n", done.stdout)

@@ -67,7 +67,11 @@ def test_a_chapter_joins_the_part_that_is_named(toy_book: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["Squares", "two words", "7up", "class", "json", "../x", "", "é", "words", "toy-kit"]
+    "name",
+    [
+        *("Squares", "two words", "7up", "class", "json", "print", "../x", "", "é", "foo\n", "toy-kit"),
+        *("words", "preface", "numbers_use", "sol_numbers"),
+    ],
 )
 def test_a_name_that_no_module_can_have_or_that_is_taken_is_refused(toy_book: Path, name: str) -> None:
     before = snapshot(toy_book)
@@ -83,6 +87,14 @@ def test_no_file_in_the_way_is_overwritten(toy_book: Path, taken: str) -> None:
     (toy_book / taken).write_text("mine\n", encoding="utf-8")
     before = snapshot(toy_book)
     with pytest.raises(BookError, match="exist"):
+        new.run(book.load(toy_book), "squares")
+    assert snapshot(toy_book) == before
+
+
+def test_when_one_file_cannot_be_written_none_is_left(toy_book: Path) -> None:
+    (toy_book / "tests").write_text("no folder\n", encoding="utf-8")
+    before = snapshot(toy_book)
+    with pytest.raises(BookError, match="cannot be written"):
         new.run(book.load(toy_book), "squares")
     assert snapshot(toy_book) == before
 

@@ -129,6 +129,24 @@ def test_all_lists_classes_functions_async_functions_constants_and_decorated_nam
     assert sorted(module.__all__) == ["C", "HIGH", "JSON", "LIMIT", "LOW", "cached", "coroutine"]
 
 
+def test_all_lists_what_the_top_level_binds_in_the_end(toy_book: Path) -> None:
+    module = loaded(
+        toy_book,
+        "# @save\nfor number in (1, 2):\n    last = number\nwith open(__file__) as handle:\n    first = 1",
+        "# @save\nhandle.close()\nif (length := len('ab')) > 1:\n    long = [(deep := i) for i in 'a']",
+        "# @save\ntry:\n    tried = 1\nexcept* OSError as problem:\n    failed = 2",
+        "# @save\nscratch = 7\ndel scratch\nkey = lambda x: (y := x)",
+    )
+    always = ["deep", "first", "handle", "key", "last", "length", "long", "number", "tried"]
+    assert module.__all__ == sorted([*always, "failed"])
+
+
+def test_a_cell_that_sets_all_itself_is_refused(toy_book: Path) -> None:
+    error = refusal(toy_book, '# @save\nx = 1\n__all__ = ["x"]')
+    assert "sets `__all__`" in str(error)
+    assert error.line == line_of(toy_book, '__all__ = ["x"]')
+
+
 def test_future_imports_come_first_and_imports_are_merged(toy_book: Path) -> None:
     module = tangled(
         toy_book,
