@@ -14,6 +14,8 @@ from html import escape, unescape
 
 BLOCK = re.compile(r'<pre\s+class="([\w -]+)"><code>(.*?)</code></pre>', re.DOTALL)
 
+PLAIN_CODE = re.compile(r"(?<=<code>)[^<]*(?=</code>)")
+
 ELEMENTS = {"kw": "b", "st": "i"}
 _KEYWORDS = "|".join(name for name in keyword.kwlist if name[0].islower())
 
@@ -55,7 +57,12 @@ LANGUAGES = {"python": PYTHON, "py": PYTHON, "json": JSON, "bash": SHELL, "sh": 
 
 def colour_blocks(body: str) -> str:
     """A page's HTML with its code blocks coloured, each in a box of class `sourceCode`."""
-    return BLOCK.sub(_block, body)
+    return BLOCK.sub(_block, PLAIN_CODE.sub(_with_plain_quotes, body))
+
+
+def _with_plain_quotes(code: re.Match[str]) -> str:
+    """Pandoc escapes quotes wherever they stand; text needs only `&`, `<` and `>` escaped."""
+    return code[0].replace("&quot;", '"').replace("&#39;", "'")
 
 
 def _block(found: re.Match[str]) -> str:
@@ -64,7 +71,8 @@ def _block(found: re.Match[str]) -> str:
     if grammar is None:
         return found[0]
     inner = coloured(unescape(code), grammar)
-    return f'<div class="sourceCode"><pre class="{classes}"><code>{inner}</code></pre></div>'
+    language = classes.removesuffix(" cell-code")
+    return f'<div class="sourceCode"><pre class="{language}"><code>{inner}</code></pre></div>'
 
 
 def coloured(code: str, grammar: re.Pattern[str]) -> str:

@@ -19,6 +19,7 @@ from bookkit.render.sources import Page
 SCHEME = re.compile(r'(href|src)="(xref|page|asset):([^"]*)"(\s+class="xref"></a>)?')
 EMPTY_HEADER = re.compile(r"<th(\s[^>]*)?></th>")  # a table's empty corner heads nothing
 COMMENT = re.compile(r"^\s*/\*.*?\*/", re.DOTALL | re.MULTILINE)
+AROUND = re.compile(r"\s*([{};,])\s*|(?<=:)\s+")  # none of these stands in a text of the style sheet
 PLACEHOLDER = re.compile(r"\{\{(\w+)\}\}")
 MARK = (
     '<svg class="mark" viewBox="0 0 24 24" aria-hidden="true"><path d="M19.5 12a7.5 7.5 0 1 1-2.2-5.3"/>'
@@ -52,14 +53,17 @@ def build(book: Book, pages: Sequence[Page]) -> Contents:
 
 
 def _theme() -> Contents:
-    return {f"theme/{name}": _packed(name).encode() for name in ("book.css", "book.js")}
+    return {f"theme/{name}": _packed(name).encode() for name in ("book.css", "book.js", "search.js")}
 
 
 def _packed(name: str) -> str:
-    """A theme file without comments on lines of their own and without indentation."""
+    """A theme file without comments on lines of their own, without indentation and, in a style sheet, without
+    the blanks around punctuation.
+    """
     lines = COMMENT.sub("", (THEME / name).read_text(encoding="utf-8")).splitlines()
     kept = (line.strip() for line in lines)
-    return "\n".join(line for line in kept if line and not line.startswith("//")) + "\n"
+    packed = "\n".join(line for line in kept if line and not line.startswith("//")) + "\n"
+    return AROUND.sub(r"\1", packed).replace(";}", "}\n") if name.endswith(".css") else packed
 
 
 def _attachments(book: Book, fragments: Sequence[Fragment]) -> Contents:

@@ -79,6 +79,7 @@ class TestEveryPage:
             page = window.read(served + name)
             page.wait_for_load_state("networkidle")
             assert all(each.url.startswith((served, "data:")) for each in window.requests)
+            assert not [each.url for each in window.requests if "search" in each.url]
             counted = [
                 each
                 for each in window.requests
