@@ -139,7 +139,8 @@ async def _outputs(standing: Standing, advanced: Callable[[], None]) -> Outputs:
     outputs: Outputs = []
     env = os.environ | environment(standing.chapter.root)
     try:
-        async with client.async_setup_kernel(env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):
+        await _start_kernel(client, env)
+        async with client.async_setup_kernel():
             _leave_signals_to_python()
             code = [cell for cell in standing.text.cells if cell.kind == "code"]
             for count, cell in enumerate(code, start=1):
@@ -176,6 +177,15 @@ def _client(standing: Standing) -> NotebookClient:
         shutdown_kernel="immediate",
         log=_quiet_log(),
     )
+
+
+async def _start_kernel(client: NotebookClient, env: Mapping[str, str]) -> None:
+    """Start it ahead of `async_setup_kernel`, whose signal handlers would run while the kernel starts and end
+    the kernel instead of the build.
+    """
+    client.km = client.create_kernel_manager()
+    await client.async_start_new_kernel(env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    await client.async_start_new_kernel_client()
 
 
 def _quiet_log() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -195,6 +196,29 @@ def test_without_a_kernel_the_way_to_one_is_told(built_book: Path, monkeypatch: 
     monkeypatch.setattr(kernelspec.KernelSpecManager, "get_kernel_spec", missing)
     words(built_book, "1")
     assert "pip install ipykernel" in str(failure(built_book))
+
+
+TERMINATED = """
+import os, signal
+from nbclient import NotebookClient
+from bookkit.cli import cli
+
+start = NotebookClient.async_start_new_kernel
+
+async def terminated(self, **options):
+    os.kill(os.getpid(), signal.SIGTERM)
+    await start(self, **options)
+
+NotebookClient.async_start_new_kernel = terminated
+cli(["execute", "--force", "words"], standalone_mode=False)
+"""
+
+
+def test_a_build_that_is_terminated_while_a_kernel_starts_ends_at_once_and_quietly(built_book: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINATED], cwd=built_book, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (-signal.SIGTERM, "")
 
 
 def test_chapters_run_side_by_side_and_failures_do_not_stop_the_others(built_book: Path) -> None:
