@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/07-patterns.md. Edit the chapter, not this file.
-# bookkit: cells e623acec1950, body 21b69b889073
+# bookkit: cells 05e71098202a, body 6d5c7f9dbb7f
 """Patterns."""
 
 from __future__ import annotations
@@ -310,7 +310,7 @@ def run_parallel(
     if not receipt.ok:
         return failed(receipt)
     facts = json.dumps({"lookup_order": order.content, "read_policy": policy.content})
-    prompt = f"What we know: {facts}. In one sentence, cite {json.dumps(receipt.content)}"
+    prompt = f"What we know: {facts}. Write one sentence that cites {json.dumps(receipt.content)}."
     return draft(model, prompt, receipt, meter)
 
 
