@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/08-react.md. Edit the chapter, not this file.
-# bookkit: cells 4fa7edee37ef, body 3ee77c789b4b
+# bookkit: cells a6f6ae82a2bf, body 41f6dd8eb6b9
 """ReAct: an agent in plain text."""
 
 from __future__ import annotations
@@ -73,10 +73,10 @@ __all__ = [
     "fields",
     "input_form",
     "json_objects",
+    "json_or_text",
     "label_pattern",
     "mermaid_text",
     "model_policy",
-    "named",
     "number_sources",
     "observation_text",
     "own_words",
@@ -93,13 +93,13 @@ __all__ = [
     "reference_desk",
     "rows",
     "run_agent",
+    "scan_object",
     "scripted_policy",
     "sections",
     "tagged",
     "take_step",
     "takes_text",
     "text_call",
-    "unlabelled_turn",
 ]
 
 
@@ -121,28 +121,7 @@ class Tool:
         return ToolSpec(self.description, {"input": str}, lambda input: self.function(input), self.effectful)
 
 
-def named(tool: Tool | ToolSpec) -> tuple[str, ToolSpec]:
-    """A tool under its name. A `ToolSpec` has none of its own and goes by the name of its handler."""
-    if isinstance(tool, Tool):
-        return tool.name, tool.spec
-    return tool.handler.__name__, tool
-
-
-class ToolRegistry(Registry):
-    """The tools of a text agent, from a list of `Tool`s and `ToolSpec`s."""
-
-    def __init__(self, tools: Iterable[Tool | ToolSpec] = ()) -> None:
-        super().__init__([named(tool) for tool in tools])
-
-    def render_descriptions(self) -> str:
-        """The tools as the prompt lists them, one line each."""
-        return describe_tools(self)
-
-    def run(self, name: str, argument: JSON, gate: Gate = allow_all) -> str:
-        """Run one tool on the text a model wrote, and tell as text what became of it. Never raises for
-        what the model wrote."""
-        call = text_call("run", name, argument, self)
-        return observation_text(execute_call(call, self, gate))
+# %% chapters/08-react.md § From the brackets to arguments
 
 
 def fields(spec: ToolSpec) -> dict[str, JSON]:
@@ -163,18 +142,23 @@ def input_form(spec: ToolSpec) -> str:
     return "{" + ", ".join(typed) + "}" if typed else "nothing"
 
 
+def json_or_text(text: str) -> JSON:
+    """The value of a JSON text; any other text as it is."""
+    try:
+        return parse_json(text)
+    except NotJSON:
+        return text
+
+
 def read_argument(spec: ToolSpec, argument: JSON) -> dict[str, JSON] | None:
     """What a model wrote between the brackets, as arguments by name; None when it cannot be told."""
     names = list(fields(spec))
+    if isinstance(argument, str) and not takes_text(spec):
+        argument = json_or_text(argument) if argument.strip() else None
+    if argument is None:
+        return {}
     if isinstance(argument, dict):
         return argument
-    if isinstance(argument, str) and not takes_text(spec):
-        try:
-            argument = parse_json(argument) if argument.strip() else {}
-        except NotJSON:
-            pass  # a bare word: validation will say what it should have been
-        if isinstance(argument, dict):
-            return argument
     return {names[0]: argument} if len(names) == 1 else None
 
 
@@ -185,9 +169,8 @@ def text_call(call_id: str, tool: str, argument: JSON, tools: Mapping[str, ToolS
         known = ", ".join(tools) or "none"
         return ToolCall(call_id, tool, None, f'unknown tool "{plain_name(tool)}". Available: {known}')
     arguments = read_argument(tools[own], argument)
-    form = input_form(tools[own])
-    problem = None if arguments is not None else f"{own} takes {form} between its brackets"
-    return ToolCall(call_id, own, arguments, problem)
+    problem = f"{own} takes {input_form(tools[own])} between its brackets"
+    return ToolCall(call_id, own, arguments, problem if arguments is None else None)
 
 
 PREFIXES = {"result": "", "denied": "Denied: ", "pending": "Pending: "}
@@ -201,6 +184,14 @@ def observation_text(observation: Observation, limit: int = Limits.max_result_ch
     return text if len(text) <= limit else f"{text[:limit]} [cut: {limit} of {len(text)} characters]"
 
 
+# %% chapters/08-react.md § The registry, from a list
+
+
+def quoted(text: str) -> str:
+    """Text as data inside a prompt: every line after the first begins with a bar, and none with a label."""
+    return "\n| ".join(text.splitlines())
+
+
 def describe_tools(tools: Mapping[str, ToolSpec]) -> str:
     """The tools as plain prompt text, with the form of an input that is not simply text."""
     lines = []
@@ -210,20 +201,29 @@ def describe_tools(tools: Mapping[str, ToolSpec]) -> str:
     return "\n".join(map(quoted, lines))
 
 
-def quoted(text: str) -> str:
-    """Text as data inside a prompt: each line after the first begins with a bar, so that none can begin
-    with a label."""
-    return "\n| ".join(text.splitlines())
+class ToolRegistry(Registry):
+    """The tools of a text agent, from a list. A `ToolSpec` goes by the name of its handler."""
+
+    def __init__(self, tools: Iterable[Tool | ToolSpec] = ()) -> None:
+        super().__init__(
+            (each.name, each.spec) if isinstance(each, Tool) else (each.handler.__name__, each)
+            for each in tools
+        )
+
+    def render_descriptions(self) -> str:
+        """The tools as the prompt lists them, one line each."""
+        return describe_tools(self)
+
+    def run(self, name: str, argument: JSON, gate: Gate = allow_all) -> str:
+        """Run one tool on what a model wrote and tell as text what became of it. No text raises."""
+        call = text_call("run", name, argument, self)
+        return observation_text(execute_call(call, self, gate))
 
 
 def reference_desk() -> ToolRegistry:
     """Two tools: the calculator, and a lookup that knows the speed of light."""
-    return ToolRegistry(
-        [
-            Tool("calculator", "Evaluate arithmetic, e.g. 17 * 23.", calculator),
-            make_lookup_tool({"speed of light": "299792458 m/s"}),
-        ]
-    )
+    arithmetic = Tool("calculator", "Evaluate arithmetic, e.g. 17 * 23.", calculator)
+    return ToolRegistry([arithmetic, make_lookup_tool({"speed of light": "299792458 m/s"})])
 
 
 # %% chapters/08-react.md § Cut at the labels
@@ -270,15 +270,20 @@ BRACKET = re.compile(r"[\[\]]")
 NAME = re.compile(r"([\w.-]+)[ \t]*\[")
 
 
+def scan_object(text: str, at: int) -> tuple[dict[str, JSON], int] | None:
+    """The JSON object that begins at a brace, and where it ends; None when it is broken or too deep."""
+    try:
+        value, end = SCAN(text, at)
+    except (StopIteration, ValueError, RecursionError):
+        return None
+    return None if depth(value) > MAX_DEPTH else (value, end)
+
+
 def bracketed(text: str, start: int) -> str | None:
     """The text from `start` to the bracket that closes the one before it; None when nothing does."""
-    if text[start:].lstrip().startswith("{"):
-        try:
-            end = SCAN(text, text.index("{", start))[1]
-            if text[end:].lstrip().startswith("]"):
-                return text[start:end].strip()
-        except (StopIteration, ValueError, RecursionError):
-            pass  # not an object after all
+    scanned = scan_object(text, text.index("{", start)) if text[start:].lstrip().startswith("{") else None
+    if scanned is not None and text[scanned[1] :].lstrip().startswith("]"):
+        return text[start : scanned[1]].strip()
     open_brackets = 1
     for found in BRACKET.finditer(text, start):
         open_brackets += 1 if found[0] == "[" else -1
@@ -304,12 +309,10 @@ def json_objects(text: str) -> Iterator[tuple[int, dict[str, JSON]]]:
     """The JSON objects in a text, outermost ones only, each with its place. Ends at the first broken one."""
     at = 0
     while found := OBJECT.search(text, at):
-        try:
-            value, at = SCAN(text, found.start())
-        except (StopIteration, ValueError, RecursionError):
+        scanned = scan_object(text, found.start())
+        if scanned is None:
             return
-        if depth(value) > MAX_DEPTH:
-            return
+        value, at = scanned
         yield found.start(), value
 
 
@@ -335,10 +338,7 @@ def as_call(value: dict[str, JSON]) -> dict[str, JSON] | None:
 
 def decoded(arguments: JSON) -> JSON:
     """Arguments in wire form, a string that holds an object, as that object; anything else unchanged."""
-    try:
-        value = parse_json(arguments) if isinstance(arguments, str) else None
-    except NotJSON:
-        return arguments
+    value = json_or_text(arguments) if isinstance(arguments, str) else None
     return value if isinstance(value, dict) else arguments
 
 
@@ -356,6 +356,27 @@ def parse_json_tool_call(turn: str) -> dict[str, JSON] | None:
 # %% chapters/08-react.md § All or nothing
 
 FINAL = "Final Answer"
+
+
+def tagged(text: str, tag: str) -> str | None:
+    """The text between `<tag>` and the next `</tag>`; None when one of them is missing."""
+    _, opened, rest = text.partition(f"<{tag}>")
+    inside, closed, _ = rest.partition(f"</{tag}>")
+    return inside.strip() if opened and closed else None
+
+
+def embedded_call(text: str) -> tuple[int, str, JSON] | None:
+    """A call without a label, as JSON or between tags: its place, the tool, the argument."""
+    for at, value in json_objects(text):
+        call = as_call(value)
+        if call is not None:
+            return at, call["tool"], call["args"]
+    tool, argument, answer = (tagged(text, tag) for tag in ("tool", "tool_input", "final_answer"))
+    if tool and argument is not None:
+        return text.index("<tool>"), tool, argument
+    return None if answer is None else (text.index("<final_answer>"), FINAL, answer)
+
+
 FOLLOW_UP_TOOL = "Intermediate Answer"
 PLAIN_NAME = re.compile(r"\w[\w .-]*")
 
@@ -370,6 +391,29 @@ class Turn:
     problem: str | None = None
 
 
+def called(thought: str, tool: str, argument: JSON) -> Turn:
+    """The turn of a call that was found in its text."""
+    if tool != FINAL:
+        return Turn(thought, (tool, argument))
+    return Turn(thought, answer=argument if isinstance(argument, str) else json.dumps(argument))
+
+
+def action_turn(thought: str, parts: Sequence[tuple[str, str]]) -> Turn:
+    """The turn whose first action section is `parts[0]`; `parts[1]`, if any, may be its input."""
+    meaning, text = parts[0]
+    if meaning == "question":
+        return Turn(thought, (FOLLOW_UP_TOOL, text))
+    if len(parts) > 1 and parts[1][0] == "input" and PLAIN_NAME.fullmatch(text):
+        return Turn(thought, (text, parts[1][1]))
+    action, found = bracket_action(text), NAME.match(text)
+    if action is not None:
+        return Turn(thought, action)
+    if found is not None:
+        return Turn(thought, problem=f"The bracket after {plain_name(found[1])} is never closed.")
+    call = embedded_call(text)
+    return called(thought, *call[1:]) if call else Turn(thought, problem=f"I cannot read {show(text)}.")
+
+
 def read_turn(text: str, labels: Mapping[str, str] = LABELS) -> Turn:
     """Read one turn. Never raises and never guesses: what is not clear is a problem."""
     parts = sections(THINKING.sub("", text), labels)
@@ -381,59 +425,14 @@ def read_turn(text: str, labels: Mapping[str, str] = LABELS) -> Turn:
     if acts and "answer" in meanings:
         return Turn(thought, problem="You wrote an Action and an Answer. Write one of them.")
     if acts:
-        return action_turn(thought, parts[acts[0] : acts[0] + 2])
+        return action_turn(thought, parts[acts[0] :])
     if "answer" in meanings:
         answer = parts[meanings.index("answer")][1]
         return Turn(thought, answer=answer) if answer else Turn(thought, problem="The Answer is empty.")
-    return unlabelled_turn(thought)
-
-
-def action_turn(thought: str, parts: Sequence[tuple[str, str]]) -> Turn:
-    """The turn whose first action section is `parts[0]`; `parts[1]`, if any, may be its input."""
-    meaning, text = parts[0]
-    if meaning == "question":
-        return Turn(thought, (FOLLOW_UP_TOOL, text))
-    if len(parts) == 2 and parts[1][0] == "input" and PLAIN_NAME.fullmatch(text):
-        return Turn(thought, (text, parts[1][1]))
-    action = bracket_action(text)
-    if action is not None:
-        return Turn(thought, action)
-    found = embedded_call(text)
-    if found is not None:
-        return called(thought, found[1], found[2])
-    return Turn(thought, problem=f"I cannot read the Action {show(text)}.")
-
-
-def unlabelled_turn(text: str) -> Turn:
-    """The turn that has no Action and no Answer: perhaps it holds a call as JSON or between tags."""
-    found = embedded_call(text)
-    if found is None:
-        return Turn(text, problem="I found neither an Action nor an Answer.")
-    return called(text[: found[0]].strip(), found[1], found[2])
-
-
-def called(thought: str, tool: str, argument: JSON) -> Turn:
-    """A call that was found in text. A tool named `Final Answer` is how some formats spell the answer."""
-    return Turn(thought, answer=str(argument)) if tool == FINAL else Turn(thought, (tool, argument))
-
-
-def embedded_call(text: str) -> tuple[int, str, JSON] | None:
-    """A call without a label, as JSON or between tags: its place, the tool, the argument."""
-    for at, value in json_objects(text):
-        call = as_call(value)
-        if call is not None:
-            return at, call["tool"], call["args"]
-    tool, argument, answer = (tagged(text, tag) for tag in ("tool", "tool_input", "final_answer"))
-    if tool is not None and argument is not None:
-        return text.index("<tool>"), tool, argument
-    return None if answer is None else (text.index("<final_answer>"), FINAL, answer)
-
-
-def tagged(text: str, tag: str) -> str | None:
-    """The text between `<tag>` and the next `</tag>`; None when one of them is missing."""
-    _, opened, rest = text.partition(f"<{tag}>")
-    inside, closed, _ = rest.partition(f"</{tag}>")
-    return inside.strip() if opened and closed else None
+    call = embedded_call(thought)
+    if call is not None:
+        return called(thought[: call[0]].strip(), *call[1:])
+    return Turn(thought, problem="I found neither an Action nor an Answer.")
 
 
 def parse_thought(turn: str, labels: Mapping[str, str] = LABELS) -> str:
@@ -481,7 +480,7 @@ class Step:
         """The step as labelled lines: what was thought, done and seen."""
         acted = self.tool is not None and self.tool != FORMAT_ERROR
         pairs = [
-            ("Thought", self.thought),
+            ("Thought", self.thought or None),
             ("Action", f"{self.tool}[{self.argument or ''}]" if acted else None),
             ("Observation", self.observation),
         ]
@@ -545,7 +544,7 @@ def model_policy(model: Model) -> Policy:
     def policy(prompt: str) -> str:
         reply, _ = normalise_reply(model.chat([{"role": "user", "content": prompt}]))
         turn = str(reply.message["content"] or "")
-        made_up = re.search(r"^[ \t]*Observation:", turn, re.MULTILINE)
+        made_up = label_pattern({"Observation": "observation"}).search(turn)
         return turn[: made_up.start()] if made_up else turn
 
     return policy
@@ -631,7 +630,7 @@ NOWHERE = "nowhere"
 
 
 def number_sources(question: str, result: AgentResult) -> dict[str, str]:
-    """Each number of the answer, with the first place it appeared: the question, a step's tool, or nowhere."""
+    """Each number of the answer, and where it first appeared: in the question, at a step's tool, nowhere."""
     places = [("question", question)]
     for number, step in enumerate(result.steps):
         if step.kind == "result":
@@ -689,10 +688,10 @@ class Trajectory:
         return "\n".join([*lines, f"Answer: {quoted(self.ending())}"])
 
     def _repr_html_(self) -> str:
-        folds = [
-            f"<details open><summary>{html.escape(self.title(number))}</summary>{rows(step.lines())}</details>"
-            for number, step in enumerate(self.result.steps)
-        ]
+        folds = []
+        for number, step in enumerate(self.result.steps):
+            title = f"<summary>{html.escape(self.title(number))}</summary>"
+            folds.append(f"<details open>{title}{rows(step.lines())}</details>")
         return "\n".join([rows([("Question", self.question)]), *folds, rows([("Answer", self.ending())])])
 
 
