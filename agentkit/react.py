@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/08-react.md. Edit the chapter, not this file.
-# bookkit: cells a6f6ae82a2bf, body 41f6dd8eb6b9
+# bookkit: cells 14c5d61cf270, body 833f291e4d42
 """ReAct: an agent in plain text."""
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ __all__ = [
     "FORMAT_ERROR",
     "INSTRUCTIONS",
     "LABELS",
+    "MERMAID_SIGNS",
     "NAME",
     "NOWHERE",
     "NUMBER",
@@ -654,8 +655,11 @@ def provenance_diagram(question: str, result: AgentResult) -> str:
 
 
 def mermaid_text(text: str) -> str:
-    """Text that Mermaid takes as text: whatever could be a sign of its own is spelled as an entity."""
-    return re.sub(r"[^\w .,:]", lambda sign: f"#{ord(sign[0])};", text)
+    """Text on one line, without the signs that Mermaid takes for its own."""
+    return " ".join(text.translate(MERMAID_SIGNS).split())
+
+
+MERMAID_SIGNS = str.maketrans({'"': "'", "`": "'", "<": "(", ">": ")", "#": "_", ";": ","})
 
 
 # %% chapters/08-react.md § To look at a trajectory
