@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/08-react.md. Edit the chapter, not this file.
-# bookkit: cells 14c5d61cf270, body 833f291e4d42
+# bookkit: cells d2f2dc129802, body 6b51c0980e3c
 """ReAct: an agent in plain text."""
 
 from __future__ import annotations
@@ -324,7 +324,12 @@ def own_words(turn: str, labels: Mapping[str, str] = LABELS) -> str:
     return "" if quotes else words
 
 
-CALL_KEYS = (("tool", "args"), ("name", "arguments"), ("name", "parameters"), ("action", "action_input"))
+CALL_KEYS = (
+    ("tool", "args"),
+    ("name", "arguments"),
+    ("name", "parameters"),
+    ("action", "action_input"),
+)
 
 
 def as_call(value: dict[str, JSON]) -> dict[str, JSON] | None:
@@ -516,7 +521,11 @@ def build_prompt(
     """
     lines = [INSTRUCTIONS.format(tools=describe_tools(registry))]
     if memory:
-        lines += ["Lessons from earlier attempts:", *(f"- {quoted(lesson)}" for lesson in memory), ""]
+        lines += [
+            "Lessons from earlier attempts:",
+            *(f"- {quoted(lesson)}" for lesson in memory),
+            "",
+        ]
     lines.append(f"Question: {quoted(question)}")
     for step in steps:
         lines += [f"{label}: {quoted(text)}" for label, text in step.lines()]
