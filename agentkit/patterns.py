@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/07-patterns.md. Edit the chapter, not this file.
-# bookkit: cells 05e71098202a, body 6d5c7f9dbb7f
+# bookkit: cells 7bcaf5eef567, body 43e8dfe72a65
 """Patterns."""
 
 from __future__ import annotations
@@ -43,11 +43,13 @@ __all__ = [
     "Replies",
     "T",
     "ask",
+    "charge",
     "draft",
     "failed",
     "fan_out",
     "judged",
     "look_up",
+    "over_ceiling",
     "overlap",
     "paid_cents",
     "quote_policy",
@@ -91,12 +93,6 @@ class Meter:
         """Calls put to the effect boundary, denied ones included."""
         return len(self.record)
 
-    def must_stop(self, messages: list[Message]) -> Stop | None:
-        """Whether a ceiling forbids to send these messages."""
-        if self.model_calls >= self.limits.max_turns:
-            return Stop.STEP_LIMIT
-        return Stop.TOKEN_LIMIT if estimate_tokens(messages) > self.limits.max_prompt_tokens else None
-
     def chat(self, model: Model, messages: list[Message]) -> Message | Reply:
         """Charge one model call and make it."""
         self.model_calls += 1
@@ -113,12 +109,6 @@ class Meter:
             raise
         self.record.append(seen)
         return seen
-
-    def charge(self, state: RunState) -> None:
-        """Charge a run of the kernel. Calls that it skipped never came to the boundary."""
-        self.model_calls += len(state.prompt_token_log)
-        self.prompt_tokens += sum(state.prompt_token_log)
-        self.record += [seen for seen in state.observations if seen.kind != "skipped"]
 
 
 @dataclass(frozen=True)
@@ -141,13 +131,20 @@ def failed(seen: Observation) -> Outcome:
     return Outcome(Stop.NEEDS_APPROVAL if seen.kind == "pending" else Stop.GOAL_UNMET, None, seen)
 
 
+def over_ceiling(meter: Meter, messages: list[Message]) -> Stop | None:
+    """The ending, if a ceiling of the meter forbids to send these messages."""
+    if meter.model_calls >= meter.limits.max_turns:
+        return Stop.STEP_LIMIT
+    return Stop.TOKEN_LIMIT if estimate_tokens(messages) > meter.limits.max_prompt_tokens else None
+
+
 def ask(model: Model, prompt: str, meter: Meter) -> tuple[Stop, str | None]:
     """Put one question to a model: `answered` and its text, or the ending that stands in the way and None.
 
     A call that the reply proposes is not run; such a reply is malformed.
     """
     messages: list[Message] = [{"role": "user", "content": prompt}]
-    stop = meter.must_stop(messages)
+    stop = over_ceiling(meter, messages)
     if stop is not None:
         return stop, None
     reply, calls = normalise_reply(meter.chat(model, messages))
@@ -358,6 +355,13 @@ def run_evaluator(
 # %% chapters/07-patterns.md § The agent
 
 
+def charge(meter: Meter, state: RunState) -> None:
+    """Charge a run of the kernel to a meter. Calls that it skipped never came to the boundary."""
+    meter.model_calls += len(state.prompt_token_log)
+    meter.prompt_tokens += sum(state.prompt_token_log)
+    meter.record += [seen for seen in state.observations if seen.kind != "skipped"]
+
+
 def remaining(meter: Meter, most: int | None = None) -> Limits:
     """The meter's limits less the model calls already made, and at most `most` turns."""
     left = max(0, meter.limits.max_turns - meter.model_calls)
@@ -367,7 +371,7 @@ def remaining(meter: Meter, most: int | None = None) -> Limits:
 def run_adaptive(task: str, model: Model, tools: Mapping[str, ToolSpec], gate: Gate, meter: Meter) -> Outcome:
     """The agent: the kernel's loop, in which the model picks each step and the end."""
     result = run_agent(task, model, tools, gate, remaining(meter))
-    meter.charge(result.state)
+    charge(meter, result.state)
     seen = result.state.observations[-1] if result.state.observations else None
     return Outcome(result.stop, result.answer, seen)
 
@@ -416,6 +420,6 @@ def run_orchestrator(
     reports = []
     for part in parts:
         result = run_agent(part, worker(part), reads_of(tools), gate, remaining(meter, turns_each))
-        meter.charge(result.state)
+        charge(meter, result.state)
         reports.append({"question": part, "ending": result.stop.value, "answer": result.answer})
     return draft(model, f"{JOIN}{task} Reports: {json.dumps(reports)}", None, meter)

@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/09-planning.md. Edit the chapter, not this file.
-# bookkit: cells e415b0c68107, body dde9a4ced21e
+# bookkit: cells 5cc0bf1e0bd7, body e6bfcd06cdaa
 """Planning."""
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from agentkit.loop import Gate, Model, Observation, Stop
 from agentkit.patterns import Meter, ask
-from agentkit.tools import JSON, ToolCall, ToolSpec, json_type, render_descriptions, validate_call
+from agentkit.tools import JSON, ToolCall, ToolSpec, json_type, signature_of, validate_call
 from agentkit.wire import Message, NotJSON, answer_message, parse_json
 
 __all__ = [
@@ -28,7 +28,9 @@ __all__ = [
     "Verify",
     "attempt",
     "check_plan",
+    "claims_tools",
     "denied_again",
+    "describe_tool",
     "ending",
     "execute_plan",
     "judge",
@@ -143,11 +145,23 @@ ASK_FOR_STEPS = (
 )
 
 
+def describe_tool(name: str, spec: ToolSpec) -> str:
+    """One line: a tool's name, its parameters and its sentence."""
+    required = spec.parameters.get("required", [])
+    declared = spec.parameters.get("properties", {}).items()
+    fields = ", ".join(signature_of(field, schema, field in required) for field, schema in declared)
+    return f"- {name}({fields}): {spec.description}"
+
+
 def plan_prompt(run: PlanRun, tools: Mapping[str, ToolSpec]) -> str:
-    """What the planner reads: the state of the work, one line for each part of it."""
+    """What the planner reads: a line for each part of the work's state, each part as JSON.
+
+    As JSON a text from outside, the task or a tool's words, cannot begin a line of its own.
+    """
     last = f"{run.events[-1].trigger}: {run.events[-1].detail}" if run.events else "none"
-    parts = [f"Task: {run.task}", render_descriptions(tools), f"Steps run: {json.dumps(run.steps)}"]
-    return "\n".join([*parts, f"Last event: {last}", ASK_FOR_STEPS])
+    tool_lines = [describe_tool(name, spec) for name, spec in tools.items()]
+    record = [f"Steps run: {json.dumps(run.steps)}", f"Last event: {json.dumps(last)}"]
+    return "\n".join([f"Task: {json.dumps(run.task)}", *tool_lines, *record, ASK_FOR_STEPS])
 
 
 def parse_plan(text: str, tools: Mapping[str, ToolSpec]) -> tuple[list[ToolCall], str | None]:
@@ -156,9 +170,6 @@ def parse_plan(text: str, tools: Mapping[str, ToolSpec]) -> tuple[list[ToolCall]
         return check_plan(parse_json(text), tools)
     except NotJSON as error:
         return [], f"a plan must be JSON: {error}"
-
-
-Verify = Callable[[], str | None]
 
 
 def attempt(
@@ -181,11 +192,32 @@ def attempt(
     return Event(Trigger.HORIZON if calls and horizon is not None else Trigger.COMPLETED, ran)
 
 
+Verify = Callable[[], str | None]
+
+
+def judge(event: Event, verify: Verify | None) -> Event:
+    """A completed plan is put to the verifier; its reason, if it gives one, makes the event a rejection."""
+    if event.trigger is not Trigger.COMPLETED or verify is None:
+        return event
+    reason = verify()
+    return event if reason is None else Event(Trigger.REJECTED, str(reason))
+
+
 def denied_again(run: PlanRun, most: int) -> bool:
     """Whether the last step is a proposal that was now denied `most` times in this run."""
     same = [step for step in run.steps if step["kind"] == "denied"]
     proposals = [json.dumps([step["tool"], step["arguments"]], sort_keys=True) for step in same]
     return bool(proposals) and run.steps[-1]["kind"] == "denied" and proposals.count(proposals[-1]) >= most
+
+
+def ending(run: PlanRun, verify: Verify | None, meter: Meter) -> Stop | None:
+    """How the last event ends the run; None sends it back to the planner."""
+    trigger = run.events[-1].trigger
+    if trigger is Trigger.COMPLETED:
+        return Stop.ANSWERED if verify is None else Stop.GOAL_MET
+    if trigger is Trigger.PENDING:
+        return Stop.NEEDS_APPROVAL
+    return Stop.NO_PROGRESS if denied_again(run, meter.limits.repeated_denials) else None
 
 
 def run_plans(
@@ -223,24 +255,6 @@ def run_plans(
         waited = run.events and run.events[-1].trigger is Trigger.HORIZON
         run.stop = Stop.STEP_LIMIT if waited else Stop.GOAL_UNMET
     return run
-
-
-def judge(event: Event, verify: Verify | None) -> Event:
-    """A completed plan is put to the verifier; its reason, if it gives one, makes the event a rejection."""
-    if event.trigger is not Trigger.COMPLETED or verify is None:
-        return event
-    reason = verify()
-    return event if reason is None else Event(Trigger.REJECTED, str(reason))
-
-
-def ending(run: PlanRun, verify: Verify | None, meter: Meter) -> Stop | None:
-    """How the last event ends the run; None sends it back to the planner."""
-    trigger = run.events[-1].trigger
-    if trigger is Trigger.COMPLETED:
-        return Stop.ANSWERED if verify is None else Stop.GOAL_MET
-    if trigger is Trigger.PENDING:
-        return Stop.NEEDS_APPROVAL
-    return Stop.NO_PROGRESS if denied_again(run, meter.limits.repeated_denials) else None
 
 
 # %% chapters/09-planning.md § A world that moves
@@ -295,15 +309,14 @@ class MovingDesk:
         self._let_time_pass(1)
         return dict(receipt)
 
-    def tools(self) -> dict[str, ToolSpec]:
-        """The desk's two tools."""
-        fields = {"order_id": str, "amount_cents": int}
-        return {
-            "list_claims": ToolSpec("What is owed for each claim.", {}, self.list_claims),
-            "refund_order": ToolSpec(
-                "Pay back cents for a claim.", fields, self.refund_order, effectful=True
-            ),
-        }
+
+def claims_tools(desk: MovingDesk) -> dict[str, ToolSpec]:
+    """The two tools of a desk."""
+    fields = {"order_id": str, "amount_cents": int}
+    return {
+        "list_claims": ToolSpec("What is owed for each claim.", {}, desk.list_claims),
+        "refund_order": ToolSpec("Pay back cents for a claim.", fields, desk.refund_order, effectful=True),
+    }
 
 
 @dataclass
