@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/07-patterns.md. Edit the chapter, not this file.
-# bookkit: cells 7bcaf5eef567, body 43e8dfe72a65
+# bookkit: cells c39a6f94c3f3, body 79c7d5e02e1f
 """Patterns."""
 
 from __future__ import annotations
@@ -282,17 +282,20 @@ def fan_out(
 ) -> list[Observation]:
     """Run independent reads side by side; one observation each, in the order of `calls`.
 
-    Raises ValueError, before anything runs, for a call of an effectful tool.
+    Raises ValueError, before anything runs, for a call of an effectful tool. If a handler crashes, the
+    others finish first, and all of them are on the meter's record.
     """
     for call in calls:
         name = own_name(tools, call.name)
         if name is not None and tools[name].effectful:
             raise ValueError(f"{name} changes the world: execute it by itself, not in a fan-out")
     gates = [judged(call, tools, gate) for call in calls]
-    jobs = [partial(execute_call, call, tools, said) for call, said in zip(calls, gates, strict=True)]
-    observations = overlap(jobs)
-    meter.record += observations
-    return observations
+    own = [Meter() for _ in calls]  # threads share nothing
+    each = zip(own, calls, gates, strict=True)
+    try:
+        return overlap([partial(one.execute, call, tools, said) for one, call, said in each])
+    finally:
+        meter.record += [seen for one in own for seen in one.record]
 
 
 def run_parallel(

@@ -352,6 +352,21 @@ def test_a_fan_out_gives_each_call_its_own_kind_of_observation() -> None:
     assert fan_out([], tools, allow_all, Meter()) == []
 
 
+def test_a_read_that_crashes_leaves_the_others_results_on_the_record_in_order() -> None:
+    def broken() -> Any:
+        raise TypeError("bug")
+
+    calls, tools = reads(lambda: 0, broken, lambda: 2)
+    meter = Meter()
+    with pytest.raises(TypeError, match="bug"):
+        fan_out(calls, tools, allow_all, meter)
+    assert [(o.call_id, o.kind) for o in meter.record] == [
+        ("p0", "result"),
+        ("p1", "unknown"),
+        ("p2", "result"),
+    ]
+
+
 def test_overlap_waits_for_all_and_raises_the_first_error_in_order() -> None:
     ran: list[int] = []
 
