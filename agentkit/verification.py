@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/10-verification.md. Edit the chapter, not this file.
-# bookkit: cells df7c801c6617, body 461db7946eee
+# bookkit: cells ba5ef2e78cd1, body 34d634e3a7e9
 """Verification."""
 
 from __future__ import annotations
@@ -265,8 +265,9 @@ NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
 def cites_receipt(result: RunResult, effects: Iterable[Mapping[str, JSON]]) -> bool:
-    """Whether the answer names order and amount of each receipt, in cents or as a decimal. False without any."""
-    answer, receipts = result.answer or "", list(effects)
+    """Whether the answer names order and amount (cents, or a decimal) of each refund. False without any."""
+    answer = result.answer or ""
+    receipts = [receipt for receipt in effects if "refunded_cents" in receipt]
     numbers = set(NUMBER.findall(answer))
 
     def cited(receipt: Mapping[str, Any]) -> bool:
