@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/12-providers.md. Edit the chapter, not this file.
-# bookkit: cells 11c06b55ef95, body 7bee80cc368d
+# bookkit: cells e874deaffd54, body 369af5f68661
 """Providers."""
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import os
 import random
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import urlsplit
@@ -21,8 +21,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from agentkit.gate import refund_gate
-from agentkit.loop import Transcript, run_agent
-from agentkit.tools import JSON, ToolSpec, make_environment, show, tool_schema_json
+from agentkit.loop import Decision, Gate, Limits, RunResult, Transcript, allow_all, run_agent
+from agentkit.tools import JSON, ToolCall, ToolSpec, make_environment, show, tool_schema_json
 from agentkit.wire import (
     UNREAD,
     Message,
@@ -42,13 +42,18 @@ __all__ = [
     "ID_KEYS",
     "KEPT_HEADERS",
     "MAX_TOKENS",
+    "MODES",
     "RETRIED_ERRORS",
     "RETRIED_STATUSES",
+    "TASK",
+    "TRIAL_GATES",
+    "TRIAL_LIMITS",
     "WIRES",
     "Adapter",
     "AnthropicModel",
     "Endpoint",
     "Exchange",
+    "JSONTurns",
     "NotRecorded",
     "OpenAIModel",
     "Patience",
@@ -58,13 +63,18 @@ __all__ = [
     "RequestRejected",
     "Retries",
     "Secret",
+    "Trial",
     "add_block_delta",
     "add_call_part",
     "add_delta",
     "anthropic_body",
     "anthropic_from_stream",
     "anthropic_tool",
+    "as_json_turn",
+    "bounded_desk",
     "call_ids_of",
+    "call_schema",
+    "closed",
     "command_line",
     "credentials",
     "differences",
@@ -80,19 +90,25 @@ __all__ = [
     "nearest",
     "openai_body",
     "openai_from_stream",
+    "paid_gate",
     "place_named",
     "read_exchange",
     "read_input",
+    "read_turn",
     "readable",
     "rejected",
     "request_body",
     "request_key",
     "retry_after",
+    "run_trial",
     "save_recording",
     "sse_events",
     "sse_lines",
     "stream_data",
     "told",
+    "trial_model",
+    "turn_prompt",
+    "turn_schema",
     "whole_body",
 ]
 
@@ -767,7 +783,7 @@ def request_body(request: httpx.Request) -> JSON:
         return content.decode("utf-8", "replace")
 
 
-def read_exchange(request: httpx.Request, response: httpx.Response) -> Exchange:
+def read_exchange(request: httpx.Request, response: httpx.Response, drop: Collection[str] = ()) -> Exchange:
     """What to keep of a request and its response, with the request's credentials taken out of both."""
     headers = {name: response.headers[name] for name in KEPT_HEADERS if name in response.headers}
     text = response.read().decode("utf-8", "replace")
@@ -776,6 +792,8 @@ def read_exchange(request: httpx.Request, response: httpx.Response) -> Exchange:
         text, body = text.replace(secret, "[key]"), body.replace(secret, "[key]")
     is_json = headers.get("content-type", "").startswith("application/json")
     kept = json.loads(text) if is_json else text.split("\n")
+    if is_json and isinstance(kept, dict):
+        kept = {key: value for key, value in kept.items() if key not in drop}
     return Exchange(request.url.path, json.loads(body), response.status_code, headers, kept)
 
 
@@ -788,13 +806,18 @@ def credentials(request: httpx.Request) -> list[str]:
 class RecordingTransport(httpx.BaseTransport):
     """Passes requests on and keeps what came back; `close` (or `save`) writes it to `path`.
 
-    `about` says what was recorded: model, server, flags, date.
+    `about` says what was recorded: model, server, flags, date. `drop` names keys of a JSON response that are
+    left out, such as a server's timings, which differ each time and mean nothing later.
     """
 
     def __init__(
-        self, path: Path | str, about: Mapping[str, JSON], inner: httpx.BaseTransport | None = None
+        self,
+        path: Path | str,
+        about: Mapping[str, JSON],
+        inner: httpx.BaseTransport | None = None,
+        drop: Collection[str] = (),
     ) -> None:
-        self.path, self.about = Path(path), dict(about)
+        self.path, self.about, self.drop = Path(path), dict(about), drop
         self.exchanges: list[Exchange] = []
         self._inner = inner or httpx.HTTPTransport()
 
@@ -802,7 +825,7 @@ class RecordingTransport(httpx.BaseTransport):
         """Send the request, keep both sides, and hand on the response."""
         response = self._inner.handle_request(request)
         try:
-            exchange = read_exchange(request, response)
+            exchange = read_exchange(request, response, self.drop)
         finally:
             response.close()
         self.exchanges.append(exchange)
@@ -906,6 +929,172 @@ def differences(recorded: Mapping[str, JSON], asked: Mapping[str, JSON]) -> list
 def told(values: Mapping[str, JSON], path: str) -> str:
     """A value for an error message, or that there is none."""
     return show(values[path], 80) if path in values else "nothing"
+
+
+# %% chapters/12-providers.md § Three ways to ask for a call
+
+
+def call_schema(tools: Mapping[str, ToolSpec]) -> dict[str, JSON]:
+    """One JSON Schema for a whole turn: a call of one of the tools, or an answer."""
+    calls: list[JSON] = [
+        turn_schema({"name": {"const": entry["name"]}, "arguments": closed(entry["parameters"])})
+        for entry in (tool["function"] for tool in tool_schema_json(tools))
+    ]
+    return {"anyOf": [*calls, turn_schema({"answer": {"type": "string", "maxLength": 200}})]}
+
+
+def turn_schema(properties: dict[str, JSON]) -> dict[str, JSON]:
+    """An object that has exactly these properties."""
+    return closed({"type": "object", "properties": properties, "required": list(properties)})
+
+
+def closed(schema: dict[str, JSON]) -> dict[str, JSON]:
+    """An object schema that lets nothing undeclared in."""
+    return {**schema, "additionalProperties": False}
+
+
+@dataclass
+class JSONTurns:
+    """A model whose replies are JSON texts, as `call_schema` describes them, read as calls and answers.
+
+    The model behind it sees its own calls as the texts that it wrote, and their results as user messages.
+    """
+
+    model: Adapter
+    tools: Mapping[str, ToolSpec]
+
+    def chat(self, messages: list[Message]) -> Reply:
+        """The next message; a text that is no turn is an answer as it stands."""
+        opening = {**messages[0], "content": f"{messages[0]['content']}\n\n{turn_prompt(self.tools)}"}
+        reply = self.model.chat([opening, *map(as_json_turn, messages[1:])])
+        try:
+            turn = parse_json(reply.message["content"] or "")
+        except NotJSON:
+            return reply
+        return Reply(read_turn(turn, reply.message, len(messages)), reply.stop_reason, reply.usage)
+
+
+def turn_prompt(tools: Mapping[str, ToolSpec]) -> str:
+    """What a model must be told to write JSON turns: the tools, and the two shapes that a reply can have."""
+    signatures = [
+        f"- {name}({', '.join(spec.parameters.get('properties', {}))}): {spec.description}"
+        for name, spec in tools.items()
+    ]
+    shapes = '{"name": "<tool>", "arguments": {...}} or {"answer": "<text>"}'
+    return "\n".join(["Tools:", *signatures, f"Reply with one JSON object: {shapes}"])
+
+
+def as_json_turn(message: Message) -> Message:
+    """A message of the transcript as a model that writes JSON turns should see it."""
+    if message["role"] == "tool":
+        return {"role": "user", "content": message["content"]}
+    if not message.get("tool_calls"):
+        return message
+    function = message["tool_calls"][0]["function"]
+    text = f'{{"name": {json.dumps(function["name"])}, "arguments": {function["arguments"]}}}'
+    return {"role": "assistant", "content": text}
+
+
+def read_turn(turn: JSON, message: Message, place: int) -> Message:
+    """A parsed turn as a message: a call, an answer, or the message unchanged when it is neither."""
+    if not isinstance(turn, dict):
+        return message
+    if isinstance(turn.get("answer"), str):
+        return {"role": "assistant", "content": turn["answer"]}
+    if not isinstance(turn.get("name"), str):
+        return message
+    function = {"name": turn["name"], "arguments": json.dumps(turn.get("arguments", {}))}
+    call = {"id": f"call_{place}", "type": "function", "function": function}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
+
+
+# %% chapters/12-providers.md § One trial
+
+TASK = "Order A-17 arrived damaged. Please make this right."
+
+
+TRIAL_LIMITS = Limits(max_turns=4)
+
+
+MODES = ("free", "tools", "schema")
+
+
+def bounded_desk() -> tuple[dict[str, ToolSpec], list[dict[str, Any]]]:
+    """The support desk with a pattern for order ids; where a text has no bound, a small model rambles."""
+    tools, effects = make_environment()
+    order_id = {"type": "string", "pattern": "^[A-Z]-[0-9]{2}$"}
+    properties: dict[str, dict[str, JSON]] = {
+        "lookup_order": {"order_id": order_id},
+        "read_policy": {},
+        "refund_order": {"order_id": order_id, "amount_cents": {"type": "integer"}},
+    }
+    schemas = {
+        name: {"type": "object", "properties": each, "required": list(each)}
+        for name, each in properties.items()
+    }
+    return {name: replace(spec, schema=schemas[name]) for name, spec in tools.items()}, effects
+
+
+def trial_model(
+    mode: str, wire: str, seed: int, tools: Mapping[str, ToolSpec], transport: httpx.BaseTransport
+) -> Adapter | JSONTurns:
+    """The model of one trial: calls described in the prompt, asked for by `tools`, or held to a schema.
+
+    Anthropic's form has no place for a seed or a schema, so there the server is started with them, and the
+    request says in its metadata which seed it was.
+    """
+    options: dict[str, JSON] = {"temperature": 0.7, "max_tokens": 96}
+    if wire == "openai":
+        options["seed"] = seed
+        if mode == "schema":
+            schema = {"name": "turn", "schema": call_schema(tools)}
+            options["response_format"] = {"type": "json_schema", "json_schema": schema}
+    else:
+        options["metadata"] = {"user_id": f"seed {seed}"}
+    adapter, base = (OpenAIModel, "/v1") if wire == "openai" else (AnthropicModel, "")
+    sent, reach = (tools if mode == "tools" else {}), f"http://127.0.0.1:8080{base}"
+    model = adapter("smollm2-135m-instruct", sent, base_url=reach, options=options, transport=transport)
+    return model if mode == "tools" else JSONTurns(model, tools)
+
+
+def paid_gate(paid_cents: Mapping[str, int]) -> Gate:
+    """Deny every refund but that of a known order by exactly what was paid, as the policy says."""
+
+    def judge(call: ToolCall) -> Decision:
+        arguments = call.arguments or {}
+        paid = paid_cents.get(arguments.get("order_id", ""))
+        if call.name != "refund_order" or (paid is not None and arguments.get("amount_cents") == paid):
+            return Decision("allow", "within policy")
+        return Decision("deny", "a refund must be of a known order, and exactly what was paid for it")
+
+    return judge
+
+
+TRIAL_GATES: dict[str, Gate] = {
+    "no gate": allow_all,
+    "refund_gate": refund_gate,
+    "paid_gate": paid_gate({"A-17": 4999}),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of the support-desk task by a real model, and the refunds that it really made."""
+
+    mode: str
+    wire: str
+    seed: int
+    gate: str
+    result: RunResult
+    effects: list[dict[str, Any]]
+
+
+def run_trial(mode: str, wire: str, seed: int, gate: str, transport: httpx.BaseTransport) -> Trial:
+    """Run one trial through `transport`: a server's, or a recording of it."""
+    tools, effects = bounded_desk()
+    model = trial_model(mode, wire, seed, tools, transport)
+    result = run_agent(TASK, model, tools, TRIAL_GATES[gate], TRIAL_LIMITS)
+    return Trial(mode, wire, seed, gate, result, effects)
 
 
 # %% chapters/12-providers.md § Run it yourself
