@@ -31,13 +31,13 @@ LESSON = (
     "[reflexion-hint] Last time I guessed the arithmetic and answered 430, which was wrong. I should not "
     "trust my own mental math - use the calculator tool (Action: calculator[...]) and answer with its result."
 )
-PUBLISHED = f"""\
-Task: What is 23 * 19?  (target 437)
-  Trial 0: answer='430' [FAIL], tool calls=0
-    reflection -> {LESSON}
-  Trial 1: answer='437' [PASS], tool calls=1
-  Final: '437'  success=True after 2 trial(s)
-"""
+PUBLISHED = [
+    "Task: What is 23 * 19?  (target 437)",
+    "  Trial 0: answer='430' [FAIL], tool calls=0",
+    f"    reflection -> {LESSON}",
+    "  Trial 1: answer='437' [PASS], tool calls=1",
+    "  Final: '437'  success=True after 2 trial(s)",
+]
 
 
 def loop(
@@ -83,7 +83,7 @@ def test_the_lesson_names_the_wrong_answer_and_keeps_the_right_one_to_itself():
 
 def test_the_demonstration_prints_what_the_source_publishes(capsys):
     outcome = demonstrate_reflexion(verbose=True)
-    assert capsys.readouterr().out == PUBLISHED
+    assert capsys.readouterr().out.splitlines() == PUBLISHED
     assert (outcome.success, outcome.num_trials, outcome.answer) == (True, 2, "437")
     assert outcome.reflections == [LESSON]
 
