@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/08-react.md. Edit the chapter, not this file.
-# bookkit: cells d2f2dc129802, body 6b51c0980e3c
+# bookkit: cells 51f550b27834, body 5829a2a2f92e
 """ReAct: an agent in plain text."""
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass
 from typing import Literal
 
 from agentkit.loop import TINTS, Gate, Limits, Model, Observation, allow_all, execute_call
+from agentkit.schema import type_label
 from agentkit.tools import (
     JSON,
     Registry,
@@ -22,7 +23,6 @@ from agentkit.tools import (
     own_name,
     plain_name,
     show,
-    type_label,
 )
 from agentkit.wire import (
     MAX_DEPTH,
