@@ -155,7 +155,7 @@ NOT_A_YES = [
     ("True", "text"),
     (True,),
     (True, "a", "b"),
-    object(),
+    pytest.param(object(), id="an object"),
 ]
 
 
