@@ -152,10 +152,10 @@ class TestCellsAndOutputs:
             html_of(book)
 
     def test_quotes_in_code_are_not_spelled_out(self, book: Path) -> None:
-        edit(book, "chapters/02-words", "The end.", "`it's` and `<a b=\"c\">`: 'q'\n\n~~~text\n\"x\"\n~~~")
+        edit(book, "chapters/02-words", "The end.", '`it\'s` and `<a b="c">`: \'q\'\n\n~~~text\n"x"\n~~~')
         html_of(book)
         html = (book / "_book/chapters/02-words.html").read_text(encoding="utf-8")
-        assert "<code>it's</code> and <code>&lt;a b=\"c\"&gt;</code>" in html
+        assert '<code>it\'s</code> and <code>&lt;a b="c"&gt;</code>' in html
         assert '<code>"x"</code>' in html
 
     def test_folded_code_is_a_details_element(self, shapes: str) -> None:
