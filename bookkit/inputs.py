@@ -51,6 +51,7 @@ class Sources:
     book: Book
     planned: Mapping[Path, str] = field(default_factory=dict)
     _modules: dict[Path, Module] = field(default_factory=dict)
+    _found: dict[tuple[str, Path], frozenset[Path]] = field(default_factory=dict)
     _pins: dict[str, str] = field(default_factory=dict)
 
     def parts(self, chapter: Chapter, chapter_text: text.Text) -> dict[str, str]:
@@ -73,7 +74,7 @@ class Sources:
         """
         modules: set[Path] = set()
         others: set[str] = set()
-        waiting = list(imports)
+        waiting, seen = list(imports), set(imports)
         while waiting:
             name = waiting.pop()
             paths = self._files_of(name, self.book.root) | self._files_of(name, folder)
@@ -81,18 +82,20 @@ class Sources:
                 others.add(name.split(".")[0])
             for path in paths - modules:
                 modules.add(path)
-                waiting += self._module(path).imports
+                new = set(self._module(path).imports) - seen
+                waiting += new
+                seen |= new
         return sorted(modules), others
 
-    def _files_of(self, name: str, folder: Path) -> set[Path]:
+    def _files_of(self, name: str, folder: Path) -> frozenset[Path]:
         """The files below `folder` that importing a dotted name runs: the module's and its packages'."""
-        parts = name.split(".")
-        found = set()
-        for count in range(1, len(parts) + 1):
-            base = folder.joinpath(*parts[:count])
-            candidates = (base.with_suffix(".py"), base / "__init__.py")
-            found |= {path for path in candidates if path in self.planned or path.is_file()}
-        return found
+        if (name, folder) not in self._found:
+            parts = name.split(".")
+            bases = [folder.joinpath(*parts[:count]) for count in range(1, len(parts) + 1)]
+            candidates = [path for base in bases for path in (base.with_suffix(".py"), base / "__init__.py")]
+            existing = (path for path in candidates if path in self.planned or path.is_file())
+            self._found[name, folder] = frozenset(existing)
+        return self._found[name, folder]
 
     def _module(self, path: Path) -> Module:
         if path not in self._modules:
