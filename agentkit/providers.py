@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/12-providers.md. Edit the chapter, not this file.
-# bookkit: cells b165d066a1a2, body f2e4cfad179d
+# bookkit: cells 7c22997e8755, body 544dffcea893
 """Providers."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from agentkit.gate import refund_gate
+from agentkit.gate import all_of, refund_gate
 from agentkit.loop import Decision, Gate, Limits, RunResult, Transcript, allow_all, run_agent
 from agentkit.tools import JSON, ToolCall, ToolSpec, make_environment, show, tool_schema_json
 from agentkit.wire import (
@@ -91,6 +91,7 @@ __all__ = [
     "make_endpoint",
     "marked",
     "nearest",
+    "once_gate",
     "open_reply",
     "openai_body",
     "openai_from_stream",
@@ -1101,10 +1102,23 @@ def paid_gate(paid_cents: Mapping[str, int]) -> Gate:
     return judge
 
 
-TRIAL_GATES: dict[str, Gate] = {
-    "no gate": allow_all,
-    "refund_gate": refund_gate,
-    "paid_gate": paid_gate({"A-17": 4999}),
+def once_gate(receipts: Sequence[Mapping[str, JSON]]) -> Gate:
+    """Deny a refund of an order for which `receipts`, read at the moment of the call, already holds one."""
+
+    def judge(call: ToolCall) -> Decision:
+        order_id = (call.arguments or {}).get("order_id")
+        if call.name != "refund_order" or all(each["order_id"] != order_id for each in receipts):
+            return Decision("allow", "not refunded yet")
+        return Decision("deny", f"order {order_id} has been refunded already")
+
+    return judge
+
+
+TRIAL_GATES: dict[str, Callable[[list[dict[str, Any]]], Gate]] = {
+    "no gate": lambda receipts: allow_all,
+    "refund_gate": lambda receipts: refund_gate,
+    "paid_gate": lambda receipts: paid_gate({"A-17": 4999}),
+    "paid and once": lambda receipts: all_of(paid_gate({"A-17": 4999}), once_gate(receipts)),
 }
 
 
@@ -1124,7 +1138,7 @@ def run_trial(mode: str, wire: str, seed: int, gate: str, transport: httpx.BaseT
     """Run one trial through `transport`: a server's, or a recording of it."""
     tools, effects = bounded_desk()
     model = trial_model(mode, wire, seed, tools, transport)
-    result = run_agent(TASK, model, tools, TRIAL_GATES[gate], TRIAL_LIMITS)
+    result = run_agent(TASK, model, tools, TRIAL_GATES[gate](effects), TRIAL_LIMITS)
     return Trial(mode, wire, seed, gate, result, effects)
 
 

@@ -50,6 +50,7 @@ from agentkit.providers import (  # noqa: E402
     handle_refusal,
     load_recording,
     main,
+    once_gate,
     openai_body,
     openai_from_stream,
     paid_gate,
@@ -959,6 +960,20 @@ def test_the_paid_gate_lets_exactly_what_was_paid_through(order: str, cents: int
     assert decide(gate, ToolCall("c", "read_policy", {})).verdict == "allow"
 
 
+def test_the_once_gate_reads_the_receipts_at_the_moment_of_the_call() -> None:
+    receipts: list[dict[str, Any]] = []
+    gate = once_gate(receipts)
+    call = ToolCall("c", "refund_order", {"order_id": "A-17", "amount_cents": 4999})
+    assert decide(gate, call).verdict == "allow"
+    receipts.append({"order_id": "A-17", "refunded_cents": 4999})
+    assert decide(gate, call).verdict == "deny"
+    assert (
+        decide(gate, ToolCall("c", "refund_order", {"order_id": "B-00", "amount_cents": 1})).verdict
+        == "allow"
+    )
+    assert decide(gate, ToolCall("c", "lookup_order", {"order_id": "A-17"})).verdict == "allow"
+
+
 @pytest.mark.parametrize("wire", ["openai", "anthropic"])
 @pytest.mark.parametrize("mode", MODES)
 def test_a_trial_s_request_names_its_seed_and_asks_in_its_own_way(mode: str, wire: str) -> None:
@@ -990,3 +1005,5 @@ def test_a_committed_recording_says_what_it_is_and_replays_every_trial(path: Pat
                 assert all(effect["refunded_cents"] <= 5000 for effect in trial.effects)
             if gate == "paid_gate":
                 assert all(effect == {"order_id": "A-17", "refunded_cents": 4999} for effect in trial.effects)
+            if gate == "paid and once":
+                assert trial.effects in ([], [{"order_id": "A-17", "refunded_cents": 4999}])
