@@ -1,5 +1,5 @@
 # Built by bookkit from chapters/12-providers.md. Edit the chapter, not this file.
-# bookkit: cells e874deaffd54, body 369af5f68661
+# bookkit: cells 7c22997e8755, body 544dffcea893
 """Providers."""
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from agentkit.gate import refund_gate
+from agentkit.gate import all_of, refund_gate
 from agentkit.loop import Decision, Gate, Limits, RunResult, Transcript, allow_all, run_agent
 from agentkit.tools import JSON, ToolCall, ToolSpec, make_environment, show, tool_schema_json
 from agentkit.wire import (
@@ -63,6 +63,7 @@ __all__ = [
     "RequestRejected",
     "Retries",
     "Secret",
+    "Transient",
     "Trial",
     "add_block_delta",
     "add_call_part",
@@ -78,7 +79,9 @@ __all__ = [
     "command_line",
     "credentials",
     "differences",
+    "error_body",
     "error_text",
+    "failure_of",
     "grown",
     "handle_refusal",
     "known_call",
@@ -88,6 +91,8 @@ __all__ = [
     "make_endpoint",
     "marked",
     "nearest",
+    "once_gate",
+    "open_reply",
     "openai_body",
     "openai_from_stream",
     "paid_gate",
@@ -130,7 +135,11 @@ def anthropic_body(
 ) -> dict[str, JSON]:
     """The body of a Messages API request. `cache` marks the end of the stable prefix, tools and system."""
     converted = to_anthropic(messages)
-    body: dict[str, JSON] = {"model": model, "max_tokens": MAX_TOKENS, "messages": converted["messages"]}
+    body: dict[str, JSON] = {
+        "model": model,
+        "max_tokens": MAX_TOKENS,
+        "messages": converted["messages"],
+    }
     if converted["system"]:
         body["system"] = marked(converted["system"]) if cache else converted["system"]
     if tools:
@@ -184,6 +193,14 @@ class ProviderError(Exception):
         self.status = status
 
 
+class Transient(ProviderError):
+    """The provider failed, not the request; it may work when sent again. `retry_after` is its header."""
+
+    def __init__(self, message: str, status: int | None = None, retry_after: str | None = None) -> None:
+        super().__init__(message, status)
+        self.retry_after = retry_after
+
+
 class RequestRejected(ProviderError):
     """A provider refused the request itself: sending it again changes nothing.
 
@@ -198,7 +215,12 @@ class RequestRejected(ProviderError):
 RETRIED_STATUSES = frozenset({408, 429, *range(500, 600)})
 
 
-RETRIED_ERRORS = (httpx.TimeoutException, httpx.NetworkError, httpx.RemoteProtocolError, httpx.ProxyError)
+RETRIED_ERRORS = (
+    httpx.TimeoutException,
+    httpx.NetworkError,
+    httpx.RemoteProtocolError,
+    httpx.ProxyError,
+)
 
 
 @dataclass(frozen=True)
@@ -235,7 +257,10 @@ class Patience:
     """What is left of a budget of retries, and the waiting itself. `sleep` and `now` can be replaced."""
 
     def __init__(
-        self, retries: Retries, sleep: Callable[[float], object], now: Callable[[], float] = time.time
+        self,
+        retries: Retries,
+        sleep: Callable[[float], object],
+        now: Callable[[], float] = time.time,
     ) -> None:
         self.retries, self.left = retries, retries.budget
         self._sleep, self._now, self._random = sleep, now, random.Random(retries.seed)
@@ -317,23 +342,18 @@ def rejected(status: int, body: JSON, messages: Sequence[Message]) -> RequestRej
 
 
 class Endpoint:
-    """One URL that answers POST with JSON or events; holds the key, waits and tries again.
+    """One URL that answers POST; holds the key, and gives neither it nor what httpx raises to anyone.
 
     Follows no redirect, so that no other host is ever sent the key or the conversation.
     """
 
     def __init__(
-        self,
-        url: str,
-        headers: Mapping[str, str],
-        secret: Secret | None,
-        http: httpx.Client,
-        patience: Patience,
+        self, url: str, headers: Mapping[str, str], secret: Secret | None, http: httpx.Client
     ) -> None:
         parts = urlsplit(url)
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
             raise ValueError("base_url must be http(s)://host[/path], without user name or query")
-        self.url, self._http, self.patience = url, http, patience
+        self.url, self._http = url, http
         self._headers, self._secret = dict(headers), secret
 
     def __repr__(self) -> str:
@@ -343,43 +363,29 @@ class Endpoint:
         """Close the connection (and a recording behind it)."""
         self._http.close()
 
-    def open(self, body: dict[str, JSON]) -> httpx.Response:
-        """A successful response whose body is still to be read. Sends again what may be sent again."""
-        attempt = 0
-        while True:
-            attempt += 1
-            response, failure = self._send(body)
-            if response is not None and response.status_code not in RETRIED_STATUSES:
-                return self._accepted(response, body)
-            if response is not None:
-                failure = self._failure(response)
-            asked = response.headers.get("retry-after") if response is not None else None
-            refusal = self.patience.wait(attempt, asked)
-            if refusal is not None:
-                status = None if response is None else response.status_code
-                raise ProviderError(self.hide(f"{failure}; {refusal}"), status) from None
-
-    def _send(self, body: dict[str, JSON]) -> tuple[httpx.Response | None, str]:
-        headers = {"content-type": "application/json", **self._headers}
-        if self._secret is not None:
-            headers = {name: value.replace("{key}", self._secret.reveal()) for name, value in headers.items()}
-        content = json.dumps(body, ensure_ascii=True, allow_nan=False)
-        request = self._http.build_request("POST", self.url, headers=headers, content=content)
-        try:
-            return self._http.send(request, stream=True, follow_redirects=False), ""
-        except RETRIED_ERRORS as error:
-            return None, f"no response from {self.url}: {type(error).__name__} {error}".rstrip()
-        except httpx.HTTPError as error:
-            text = self.hide(f"cannot send to {self.url}: {type(error).__name__} {error}")
-        raise ProviderError(text)  # outside the handler: what httpx raised holds the request, and so the key
-
     def hide(self, text: str) -> str:
         """The text without the key."""
         return text if self._secret is None else self._secret.hide(text)
 
-    def read(self, response: httpx.Response) -> str:
-        """The whole body as text, without the key."""
-        return self.hide(b"".join(self.chunks(response)).decode("utf-8", "replace"))
+    def send(self, body: dict[str, JSON]) -> httpx.Response:
+        """One attempt: a successful response, its body unread. Raises Transient or another ProviderError."""
+        key = "" if self._secret is None else self._secret.reveal()
+        headers = {name: value.replace("{key}", key) for name, value in self._headers.items()}
+        headers["content-type"] = "application/json"
+        content = json.dumps(body, allow_nan=False)
+        request = self._http.build_request("POST", self.url, headers=headers, content=content)
+        failure: ProviderError | None
+        try:
+            response = self._http.send(request, stream=True, follow_redirects=False)
+        except RETRIED_ERRORS as error:
+            failure = Transient(self.hide(f"no response from {self.url}: {type(error).__name__} {error}"))
+        except httpx.HTTPError as error:
+            failure = ProviderError(self.hide(f"cannot send to {self.url}: {type(error).__name__} {error}"))
+        else:
+            failure = failure_of(response, self, body.get("messages", []))
+        if failure is None:
+            return response
+        raise failure  # here and not in a handler: what httpx raised holds the request, and so the key
 
     def chunks(self, response: httpx.Response) -> Iterator[bytes]:
         """The body as it arrives. A connection that breaks now is not tried again: the reply had begun."""
@@ -392,32 +398,52 @@ class Endpoint:
             response.close()
         raise ProviderError(text, response.status_code)
 
-    def _failure(self, response: httpx.Response) -> str:
-        return f"{response.status_code}: {show(error_text(self._error_body(response)), 300)}"
+    def read(self, response: httpx.Response) -> str:
+        """The whole body as text, without the key."""
+        return self.hide(b"".join(self.chunks(response)).decode("utf-8", "replace"))
 
-    def _error_body(self, response: httpx.Response) -> JSON:
-        """The body of a failed response: JSON if it is, else its text; empty when it cannot be read."""
-        try:
-            text = self.read(response)
-        except ProviderError:
-            return ""
-        try:
-            return parse_json(text)
-        except NotJSON:
-            return text
 
-    def _accepted(self, response: httpx.Response, body: dict[str, JSON]) -> httpx.Response:
-        status = response.status_code
-        if 200 <= status < 300:
-            return response
-        if 300 <= status < 400:
-            response.close()
-            target = urlsplit(response.headers.get("location", ""))
-            where = f"{target.scheme}://{target.hostname}" if target.hostname else "another path"
-            raise ProviderError(
-                f"{status}: {self.url} redirects to {where}; no redirect is followed: change base_url", status
-            )
-        raise rejected(status, self._error_body(response), body.get("messages", []))
+def failure_of(
+    response: httpx.Response, endpoint: Endpoint, messages: Sequence[Message]
+) -> ProviderError | None:
+    """What a response says has failed, None for a success. Reads the body of a failure only."""
+    status = response.status_code
+    if 200 <= status < 300:
+        return None
+    body = error_body(response, endpoint)
+    if 300 <= status < 400:
+        target = urlsplit(response.headers.get("location", ""))
+        where = f"{target.scheme}://{target.hostname}" if target.hostname else "another path"
+        text = f"{status}: {endpoint.url} redirects to {where}; no redirect is followed: change base_url"
+        return ProviderError(text, status)
+    if status in RETRIED_STATUSES:
+        text = f"{status}: {show(error_text(body), 300)}"
+        return Transient(text, status, response.headers.get("retry-after"))
+    return rejected(status, body, messages)
+
+
+def error_body(response: httpx.Response, endpoint: Endpoint) -> JSON:
+    """The body of a failed response: JSON if it is, else its text; empty when it cannot be read."""
+    try:
+        text = endpoint.read(response)
+        return parse_json(text)
+    except ProviderError:
+        return ""
+    except NotJSON:
+        return text
+
+
+def open_reply(endpoint: Endpoint, patience: Patience, body: dict[str, JSON]) -> httpx.Response:
+    """A successful response, its body still unread, after as many attempts as `patience` allows."""
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return endpoint.send(body)
+        except Transient as failure:
+            refusal = patience.wait(attempt, failure.retry_after)
+            if refusal is not None:
+                raise ProviderError(f"{failure}; {refusal}", failure.status) from None
 
 
 # %% chapters/12-providers.md § A reply in pieces
@@ -596,12 +622,13 @@ class Adapter:
     def __init__(
         self,
         endpoint: Endpoint,
+        patience: Patience,
         model: str,
         tools: Mapping[str, ToolSpec],
         options: Mapping[str, JSON],
         stream: bool,
     ) -> None:
-        self.endpoint, self.model, self.tools = endpoint, model, tools
+        self.endpoint, self.patience, self.model, self.tools = endpoint, patience, model, tools
         self.options, self.stream = dict(options), stream
 
     def __repr__(self) -> str:
@@ -631,7 +658,7 @@ class Adapter:
         from_stream: Callable[[Iterable[str]], JSON],
         read: Callable[[JSON], Reply],
     ) -> Reply:
-        response = self.endpoint.open(self.body(messages))
+        response = open_reply(self.endpoint, self.patience, self.body(messages))
         if response.headers.get("content-type", "").startswith("text/event-stream"):
             answer = from_stream(map(self.endpoint.hide, sse_events(self.endpoint.chunks(response))))
         else:
@@ -656,14 +683,12 @@ def make_endpoint(
     key: str | None,
     transport: httpx.BaseTransport | None,
     timeout: float,
-    retries: Retries,
-    sleep: Callable[[float], object],
 ) -> Endpoint:
     """An endpoint with its own connection pool; without a key no header that would carry it is sent."""
     secret = Secret(key) if key else None
     kept = {name: value for name, value in headers.items() if secret or "{key}" not in value}
     http = httpx.Client(transport=transport, timeout=httpx.Timeout(timeout, connect=min(timeout, 10.0)))
-    return Endpoint(url, kept, secret, http, Patience(retries, sleep))
+    return Endpoint(url, kept, secret, http)
 
 
 class OpenAIModel(Adapter):
@@ -689,8 +714,8 @@ class OpenAIModel(Adapter):
         sleep: Callable[[float], object] = time.sleep,
     ) -> None:
         url, headers = f"{base_url.rstrip('/')}/chat/completions", {"authorization": "Bearer {key}"}
-        endpoint = make_endpoint(url, headers, key, transport, timeout, retries, sleep)
-        super().__init__(endpoint, model, tools or {}, options or {}, stream)
+        endpoint = make_endpoint(url, headers, key, transport, timeout)
+        super().__init__(endpoint, Patience(retries, sleep), model, tools or {}, options or {}, stream)
 
     def body(self, messages: Sequence[Message]) -> dict[str, JSON]:
         """The request, as `Adapter.body` says."""
@@ -726,14 +751,18 @@ class AnthropicModel(Adapter):
     ) -> None:
         url = f"{base_url.rstrip('/')}/v1/messages"
         headers = {"x-api-key": "{key}", "anthropic-version": "2023-06-01"}
-        endpoint = make_endpoint(url, headers, key, transport, timeout, retries, sleep)
-        super().__init__(endpoint, model, tools or {}, options or {}, stream)
+        endpoint = make_endpoint(url, headers, key, transport, timeout)
+        super().__init__(endpoint, Patience(retries, sleep), model, tools or {}, options or {}, stream)
         self.cache = cache
 
     def body(self, messages: Sequence[Message]) -> dict[str, JSON]:
         """The request, as `Adapter.body` says."""
         streaming = {"stream": True} if self.stream else {}
-        return {**anthropic_body(messages, self.tools, self.model, self.cache), **streaming, **self.options}
+        return {
+            **anthropic_body(messages, self.tools, self.model, self.cache),
+            **streaming,
+            **self.options,
+        }
 
     def chat(self, messages: list[Message]) -> Reply:
         """The model's next message, as `Adapter.chat` says."""
@@ -965,7 +994,10 @@ class JSONTurns:
 
     def chat(self, messages: list[Message]) -> Reply:
         """The next message; a text that is no turn is an answer as it stands."""
-        opening = {**messages[0], "content": f"{messages[0]['content']}\n\n{turn_prompt(self.tools)}"}
+        opening = {
+            **messages[0],
+            "content": f"{messages[0]['content']}\n\n{turn_prompt(self.tools)}",
+        }
         reply = self.model.chat([opening, *map(as_json_turn, messages[1:])])
         try:
             turn = parse_json(reply.message["content"] or "")
@@ -1070,10 +1102,23 @@ def paid_gate(paid_cents: Mapping[str, int]) -> Gate:
     return judge
 
 
-TRIAL_GATES: dict[str, Gate] = {
-    "no gate": allow_all,
-    "refund_gate": refund_gate,
-    "paid_gate": paid_gate({"A-17": 4999}),
+def once_gate(receipts: Sequence[Mapping[str, JSON]]) -> Gate:
+    """Deny a refund of an order for which `receipts`, read at the moment of the call, already holds one."""
+
+    def judge(call: ToolCall) -> Decision:
+        order_id = (call.arguments or {}).get("order_id")
+        if call.name != "refund_order" or all(each["order_id"] != order_id for each in receipts):
+            return Decision("allow", "not refunded yet")
+        return Decision("deny", f"order {order_id} has been refunded already")
+
+    return judge
+
+
+TRIAL_GATES: dict[str, Callable[[list[dict[str, Any]]], Gate]] = {
+    "no gate": lambda receipts: allow_all,
+    "refund_gate": lambda receipts: refund_gate,
+    "paid_gate": lambda receipts: paid_gate({"A-17": 4999}),
+    "paid and once": lambda receipts: all_of(paid_gate({"A-17": 4999}), once_gate(receipts)),
 }
 
 
@@ -1093,7 +1138,7 @@ def run_trial(mode: str, wire: str, seed: int, gate: str, transport: httpx.BaseT
     """Run one trial through `transport`: a server's, or a recording of it."""
     tools, effects = bounded_desk()
     model = trial_model(mode, wire, seed, tools, transport)
-    result = run_agent(TASK, model, tools, TRIAL_GATES[gate], TRIAL_LIMITS)
+    result = run_agent(TASK, model, tools, TRIAL_GATES[gate](effects), TRIAL_LIMITS)
     return Trial(mode, wire, seed, gate, result, effects)
 
 

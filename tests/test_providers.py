@@ -27,8 +27,11 @@ from strict_server import anthropic_stream as stream_as_anthropic  # noqa: E402
 from strict_server import openai_stream as stream_as_openai  # noqa: E402
 
 from agentkit.gate import refund_gate  # noqa: E402
-from agentkit.loop import RunCrash, allow_all, resume_agent, run_agent  # noqa: E402
+from agentkit.loop import RunCrash, allow_all, decide, execute_call, resume_agent, run_agent  # noqa: E402
 from agentkit.providers import (  # noqa: E402
+    MODES,
+    TRIAL_GATES,
+    TRIAL_LIMITS,
     AnthropicModel,
     JSONTurns,
     NotRecorded,
@@ -42,16 +45,29 @@ from agentkit.providers import (  # noqa: E402
     Secret,
     anthropic_body,
     anthropic_from_stream,
+    bounded_desk,
     call_schema,
     handle_refusal,
     load_recording,
     main,
+    once_gate,
     openai_body,
     openai_from_stream,
+    paid_gate,
     readable,
+    request_key,
+    run_trial,
     sse_events,
+    trial_model,
 )
-from agentkit.tools import Registry, ToolSpec, compile_schema, make_environment  # noqa: E402
+from agentkit.tools import (  # noqa: E402
+    Registry,
+    ToolCall,
+    ToolSpec,
+    compile_schema,
+    make_environment,
+    validate_call,
+)
 from agentkit.wire import (  # noqa: E402
     Usage,
     answer_message,
@@ -470,7 +486,7 @@ def test_the_budget_holds_over_all_calls_of_a_model() -> None:
         with pytest.raises(ProviderError):
             model.chat([USER])
     assert len(seen) == 3 + 2 + 1
-    assert model.endpoint.patience.left == 0
+    assert model.patience.left == 0
 
 
 class Breaking(httpx.SyncByteStream):
@@ -918,3 +934,76 @@ def test_the_command_runs_and_records_a_task(
     about, exchanges = load_recording(tmp_path / "r.json")
     assert (about["model"], about["task"], len(exchanges)) == ("m", "Order A-17.", 2)
     assert KEY not in (tmp_path / "r.json").read_text()
+
+
+# --- trials of a real model -------------------------------------------------------------------------
+def test_the_bounded_desk_is_the_support_desk_with_a_pattern_for_order_ids() -> None:
+    tools, effects = bounded_desk()
+    plain, _ = make_environment()
+    assert list(tools) == list(plain)
+    assert [spec.effectful for spec in tools.values()] == [spec.effectful for spec in plain.values()]
+    good, bad = (ToolCall("c", "lookup_order", {"order_id": order}) for order in ("A-17", "order A-17"))
+    assert validate_call(good, tools) is None
+    assert "order_id" in str(validate_call(bad, tools))
+    execute_call(ToolCall("c", "refund_order", {"order_id": "A-17", "amount_cents": 1}), tools, allow_all)
+    assert effects == [{"order_id": "A-17", "refunded_cents": 1}]
+
+
+@pytest.mark.parametrize(
+    ("order", "cents", "verdict"),
+    [("A-17", 4999, "allow"), ("A-17", 4998, "deny"), ("A-17", -4999, "deny"), ("B-00", 4999, "deny")],
+)
+def test_the_paid_gate_lets_exactly_what_was_paid_through(order: str, cents: int, verdict: str) -> None:
+    gate = paid_gate({"A-17": 4999})
+    call = ToolCall("c", "refund_order", {"order_id": order, "amount_cents": cents})
+    assert decide(gate, call).verdict == verdict
+    assert decide(gate, ToolCall("c", "read_policy", {})).verdict == "allow"
+
+
+def test_the_once_gate_reads_the_receipts_at_the_moment_of_the_call() -> None:
+    receipts: list[dict[str, Any]] = []
+    gate = once_gate(receipts)
+    call = ToolCall("c", "refund_order", {"order_id": "A-17", "amount_cents": 4999})
+    assert decide(gate, call).verdict == "allow"
+    receipts.append({"order_id": "A-17", "refunded_cents": 4999})
+    assert decide(gate, call).verdict == "deny"
+    assert (
+        decide(gate, ToolCall("c", "refund_order", {"order_id": "B-00", "amount_cents": 1})).verdict
+        == "allow"
+    )
+    assert decide(gate, ToolCall("c", "lookup_order", {"order_id": "A-17"})).verdict == "allow"
+
+
+@pytest.mark.parametrize("wire", ["openai", "anthropic"])
+@pytest.mark.parametrize("mode", MODES)
+def test_a_trial_s_request_names_its_seed_and_asks_in_its_own_way(mode: str, wire: str) -> None:
+    tools, _ = bounded_desk()
+    body = completion("hm") if wire == "openai" else anthropic_message(text_block("hm"))
+    transport, seen = answering(body)
+    trial_model(mode, wire, 7, tools, transport).chat([SYSTEM, USER])
+    sent = json.loads(seen[0].content)
+    assert ("tools" in sent) == (mode == "tools")
+    assert ("response_format" in sent) == (mode == "schema" and wire == "openai")
+    assert (sent["seed"] == 7) if wire == "openai" else (sent["metadata"] == {"user_id": "seed 7"})
+
+
+RECORDINGS = Path(__file__).parents[1] / "chapters" / "recordings"
+
+
+@pytest.mark.parametrize("path", sorted(RECORDINGS.glob("smollm2-*.json")), ids=lambda path: path.stem)
+def test_a_committed_recording_says_what_it_is_and_replays_every_trial(path: Path) -> None:
+    about, exchanges = load_recording(path)
+    assert {"model", "file", "sha256", "server", "flags", "date", "seeds"} <= about.keys()
+    transport = ReplayTransport(path)
+    keys = [request_key(each.path, each.request) for each in exchanges]
+    assert len(set(keys)) == len(keys)
+    for seed in range(about["seeds"]):
+        for gate in TRIAL_GATES:
+            trial = run_trial(about["mode"], about["wire"], seed, gate, transport)
+            assert trial.result.state.turns <= TRIAL_LIMITS.max_turns
+            if gate == "refund_gate":
+                assert all(effect["refunded_cents"] <= 5000 for effect in trial.effects)
+            if gate == "paid_gate":
+                assert all(effect == {"order_id": "A-17", "refunded_cents": 4999} for effect in trial.effects)
+            if gate == "paid and once":
+                assert trial.effects in ([], [{"order_id": "A-17", "refunded_cents": 4999}])

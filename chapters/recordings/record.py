@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import json
 import subprocess
 import time
 from collections.abc import Iterator
@@ -24,15 +23,14 @@ from agentkit.providers import (
     MODES,
     TRIAL_GATES,
     RecordingTransport,
-    bounded_desk,
-    call_schema,
     request_body,
     request_key,
     run_trial,
 )
 
 HERE = Path(__file__).parent
-FLAGS = ["-t", "1", "-c", "4096", "-np", "1", "--no-cache-prompt", "--jinja", "--port", "8080"]
+FLAGS = ["-t", "1", "-c", "4096", "-np", "1", "--no-cache-prompt", "--jinja"]
+FLAGS += ["--alias", "smollm2-135m-instruct", "--port", "8080"]
 SEEDS = range(20)
 NOISE = ("timings", "created", "id", "system_fingerprint")  # differ from run to run and mean nothing later
 
@@ -111,14 +109,14 @@ def record_openai(args: argparse.Namespace, mode: str) -> None:
 
 def record_anthropic(args: argparse.Namespace, mode: str) -> None:
     """All seeds of one mode in Anthropic's form, each from a server of its own."""
-    schema = ["--json-schema", json.dumps(call_schema(bounded_desk()[0]))] if mode == "schema" else []
-    told = ["--seed (the trial's)", *(["--json-schema (call_schema of the desk)"] if schema else [])]
+    constraint = ["--grammar-file", str(HERE / "desk.gbnf")] if mode == "schema" else []
+    told = ["--seed (the trial's)", *(["--grammar-file desk.gbnf"] if constraint else [])]
     recorder = RecordingTransport(
         args.out / f"smollm2-anthropic-{mode}.json", about(args, mode, "anthropic", told), drop=NOISE
     )
     once = Once(recorder)
     for seed in SEEDS:
-        with server(args.server, args.weights, "--seed", str(seed), *schema):
+        with server(args.server, args.weights, "--seed", str(seed), *constraint):
             for gate in TRIAL_GATES:
                 run_trial(mode, "anthropic", seed, gate, once)
     recorder.close()
